@@ -7,7 +7,7 @@ Training data are rewrites that it writes, mined hard negatives, labels of words
     python infer.py verify --index indexes/dense
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
-    python infer.py label --config configs/quickstart/dmqr_label.yaml
+    python infer.py label --config configs/infer/label.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py tune --config configs/quickstart/msrag.yaml --questions validation.jsonl --out selector.json
     python infer.py ask --config configs/infer/drrag.yaml --question "Who wrote Hamlet?"
@@ -49,7 +49,7 @@ from harness.commands.evaluate import evaluate
 from harness.commands.export import export
 from harness.commands.index import index
 from harness.commands.label import label
-from harness.commands.llm_option import move_to_reader
+from harness.commands.llm_option import add_llm, move_to_reader
 from harness.commands.mine import mine
 from harness.commands.score import score
 from harness.commands.serve import mcp, serve
@@ -70,9 +70,10 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     alone = True  # else one of several systems, of which another may use a root
 
     def add_function_arguments(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a command's options, and the roots of its paths."""
+        """Add a command's options, the roots of its paths, and `--llm` to one of a system."""
         added = super().add_function_arguments(*args, **kwargs)
         add_roots(self)
+        add_llm(self)
         return added
 
     def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
@@ -128,13 +129,8 @@ def evaluations(systems: dict[str, list[str]], shared: list[str]) -> dict[str, d
 def kept() -> str:
     """What is left of the command that Ctrl-C or a scheduler has stopped."""
     command = next((word for word in sys.argv[1:] if word in COMMANDS), "export")
-    if command == "export":
-        return "Nothing was written."
-    return (
-        ""
-        if command in ("ask", "mcp", "serve", "verify")
-        else "What is finished is kept: type the same command again to go on."
-    )
+    nothing = {"export": "Nothing was written.", **dict.fromkeys(("ask", "mcp", "serve", "verify"), "")}
+    return nothing.get(command, "What is finished is kept: type the same command again to go on.")
 
 
 def run() -> int:

@@ -23,10 +23,7 @@ Normalize = Callable[[str], str]
 _PUNCTUATION = frozenset(string.punctuation)
 _TRIVIAQA_PUNCTUATION = _PUNCTUATION | frozenset("\u2018\u2019\u00b4`")  # curly quotes, acute, grave
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_ASCII_LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
-_ASCII_SEPARATORS = bytes([*range(33), 127])  # all that is no token in `_tokens`
 _ASCII_TOKENS = re.compile(r"[a-z0-9]+|[!-~]").findall
-_SIGMA = "\u03a3"
 # Letters and marks of the scripts without blanks between words, and of Korean, which writes particles on to words:
 # KorQuAD's own F1 counts characters, too.
 _UNSPACED = (
@@ -157,8 +154,8 @@ def has_answer(text: str, answers: Sequence[str]) -> bool:
     `characters`, and text and answer are compared in NFKC: full-width forms are plain, m² is m2.
     """
     by_characters = is_unspaced(text)
-    known = [_answer_tokens(answer, by_characters) for answer in answers]
-    possible = [tokens for tokens, joined in known if tokens and _may_occur(tokens, joined, text)]
+    folded, known = _folded(text), [_answer_tokens(answer, by_characters) for answer in answers]
+    possible = [tokens for tokens, parts in known if tokens and all(part in folded for part in parts)]
     if not possible:  # most passages, at a tenth of the time
         return False
     found = _tokens(text, by_characters)
@@ -216,38 +213,17 @@ def _without_joiners(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=4096)  # a question's answers are looked for in many passages, one after the other
-def _answer_tokens(answer: str, by_characters: bool) -> tuple[list[str], bytes]:
-    """The tokens of an answer, and all of them in one word."""
+def _answer_tokens(answer: str, by_characters: bool) -> tuple[list[str], list[str]]:
+    """The tokens of an answer, and each as it is a part of the `_folded` text that holds it."""
     tokens = _tokens(answer, by_characters)
-    return tokens, "".join(tokens).encode("utf-8", "surrogatepass")
+    return tokens, [token.casefold() for token in tokens]
 
 
-def _may_occur(tokens: Sequence[str], joined: bytes, text: str) -> bool:
-    """A necessary condition of `_occurs` without the tokens of the text.
-
-    Without the characters between tokens, the answer is a part of the text. In a text with other than English letters,
-    each token of the answer is a part of it.
-    """
+def _folded(text: str) -> str:
+    """A text in which every token of it is found in one look, whatever its place: σ and ς are one letter."""
     if text.isascii():
-        return joined in _squeezed(text)
-    folded = _folded(text)
-    return folded is None or all(token in folded for token in tokens)
-
-
-@functools.lru_cache(maxsize=1)  # of all answers to one question
-def _squeezed(text: str) -> bytes:
-    """An ASCII text in lower case without the characters that separate tokens."""
-    return text.encode("ascii").translate(_ASCII_LOWER, _ASCII_SEPARATORS)
-
-
-@functools.lru_cache(maxsize=1)
-def _folded(text: str) -> str | None:
-    """A text as tokens are compared.
-
-    None where that depends on where a token ends, as the lower case of a Greek sigma does.
-    """
-    normalized = unicodedata.normalize("NFD", nfkc(text) if is_unspaced(text) else _without_joiners(text))
-    return None if _SIGMA in normalized else normalized.lower()
+        return text.lower()
+    return unicodedata.normalize("NFD", nfkc(text) if is_unspaced(text) else _without_joiners(text)).casefold()
 
 
 def _occurs(needle: list[str], haystack: list[str]) -> bool:

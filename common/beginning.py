@@ -6,7 +6,6 @@ The signals that stop it are Ctrl-C, SIGTERM, and SIGUSR1, which SLURM sends on 
 import atexit
 import os
 import signal
-import sys
 import threading
 from types import FrameType
 
@@ -20,27 +19,13 @@ EXIT_CODES = {
 
 
 def begin(program: str) -> None:
-    """Let signals stop this process; and write no compiled modules where `ulimit -f` bounds the length of files.
-
-    Python 3.11 would leave modules that end at the limit, and all later programs would fail to import them.
-
-    Args:
-        program: As it is named in error lines, e.g. "infer.py".
-    """
-    if os.name == "posix":
-        from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit
-
-        if getrlimit(RLIMIT_FSIZE)[0] != RLIM_INFINITY:
-            sys.dont_write_bytecode = True
-            os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # for the processes that it starts
-    _stop_at_signals(program)
-
-
-def _stop_at_signals(program: str) -> None:
     """Let the signals interrupt this process as Ctrl-C does, and end it at once while it imports modules.
 
     Libraries may swallow an exception that is raised while they are imported. An ignored signal stays ignored, and
     forked processes handle all signals as before.  A command that has ended keeps its exit code.
+
+    Args:
+        program: As it is named in error lines, e.g. "infer.py".
     """
     if threading.current_thread() is not threading.main_thread():
         return

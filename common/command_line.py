@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar, NoReturn, get_args, get_origin
+from typing import Any, NoReturn, get_args, get_origin
 
 from common.errors import UserError, as_typed
 from common.roots import resolve
@@ -85,7 +85,6 @@ class CommandLine:
     """Mixin for argument parsers."""
 
     command: str  # as typed in a checkout: "infer.py", or "python -m package.module"
-    explained_groups: ClassVar[Sequence[str]] = ()  # keys whose `--KEY.help` explains a group of options
     exit_on_error: bool
     formatter_class: type
     prog: str
@@ -115,13 +114,9 @@ class CommandLine:
         """
         if args is not None and not self.exit_on_error:  # the parser of a nested class
             args = [_with_null(each) for each in args]
-        given = self._given = sys.argv[1:] if args is None else args
+        self._given = sys.argv[1:] if args is None else args
         for parser in (self, *(getattr(getattr(self, "_subcommands_action", None), "choices", None) or {}).values()):
             parser._adapt_actions()
-        for group in self.explained_groups:
-            if f"--{group}.help" in given:
-                print(as_typed(self._group_help(group, given)))
-                raise SystemExit(0)
         parsed = super().parse_args(args, *more, **kwargs)  # type: ignore[misc]
         if (command := parsed.get("subcommand")) and parsed[command] is not None and "data_root" in parsed[command]:
             self.used_roots = resolve(parsed[command])
@@ -139,19 +134,6 @@ class CommandLine:
                 action.nargs, action.const = "?", True
             if _holds(kind, dict) or _holds(kind, list):
                 action._check_type = partial(check_type, action)
-
-    def _group_help(self, key: str, given: Sequence[str]) -> str:
-        """The help of one group of options of the given command; the parser cannot be used afterwards."""
-        commands = self._subcommands_action.choices
-        parser = commands[next((word for word in given if word in commands), next(iter(commands)))]
-        parser.usage, parser.description = argparse.SUPPRESS, ""
-        parser._action_groups = [
-            group
-            for group in parser._action_groups
-            if group.title != "Linked arguments"
-            and any(action.dest.startswith(f"{key}.") for action in group._group_actions)
-        ]
-        return parser.format_help().strip()
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print the error in one line, which ends with the command that lists the options, and exit with code 2.

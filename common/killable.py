@@ -40,13 +40,12 @@ class Killable:
         processes: At the same time; each starts when it is needed.
         seconds: Of CPU time that a call may take; 0: any.
         mebibytes: Of address space that a process may take; 0: any.
-        variables: Of the environment that the processes get beside what Python needs, by name.
     """
 
-    def __init__(self, function: str, processes: int, seconds: float = 0, mebibytes: int = 0, *variables: str) -> None:
+    def __init__(self, function: str, processes: int, seconds: float = 0, mebibytes: int = 0) -> None:
         # -P: no module of the current folder is imported in the place of an installed one
         self._command = [sys.executable, "-P", __file__, function, str(seconds), str(mebibytes), str(os.getpid())]
-        self._environment = {name: os.environ[name] for name in _PASSED.union(variables) & os.environ.keys()}
+        self._environment = {name: os.environ[name] for name in _PASSED & os.environ.keys()}
         self._environment["MALLOC_ARENA_MAX"] = "1"  # else each thread takes 64 MiB of address space
         self._wait_seconds, self._closed = _WAIT * seconds or threading.TIMEOUT_MAX, False
         self._threads, self._own = ThreadPoolExecutor(processes), threading.local()  # each thread has a process

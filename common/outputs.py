@@ -32,14 +32,13 @@ class Output:
         """Refuse a path that this command may not write.
 
         Raises:
-            UserError: If something is there that the command did not write, the path is a symbolic link, or no name.
+            UserError: If something is there that the command did not write, the path is a symbolic link, or the
+                current folder is in it.
         """
-        if path.name in ("", ".."):
-            raise UserError(f"--out {path} does not name a new file or folder. Give a name, such as {path / 'NAME'}.")
-        if path.is_symlink():
-            raise UserError(f"{path} is a symbolic link: not replaced. Choose another --out.")
-        if Path.cwd().is_relative_to(path.resolve()):
-            raise UserError(f"{path} is the current folder or contains it: not replaced. Choose another --out.")
+        if path.is_symlink() or Path.cwd().is_relative_to(path.resolve()):
+            raise UserError(
+                f"{path} is a symbolic link, or the current folder or one above it: not replaced. Choose another --out."
+            )
         if path.exists() and not self._is_own(path):
             raise UserError(
                 f"{path} exists and is not {self.what} of {self.command}: not replaced. Choose another --out."

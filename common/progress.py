@@ -6,7 +6,7 @@ Work of less than five seconds shows nothing. Standard output is for results alo
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any, TextIO, TypeVar
 
@@ -15,7 +15,6 @@ from tqdm import tqdm
 from common.shown_text import terminal
 
 Item = TypeVar("Item")
-Batch = TypeVar("Batch", bound=Sized)
 
 SHOWN_AFTER_SECONDS = 5.0
 LINE_EVERY_SECONDS = 15.0  # in a log file
@@ -54,6 +53,7 @@ class Progress(tqdm):
     Args:
         what: Description of the work, e.g. `encoding passages`; nothing is shown without one.
         total: Number of items; None if unknown, or if the work has no items.
+        initial: Items that are done, such as results of an earlier run; no time left is estimated from them.
     """
 
     monitor_interval = 0  # no thread: each item may show the bar
@@ -61,10 +61,10 @@ class Progress(tqdm):
     initial: int
     delay: float
 
-    def __init__(self, what: str, total: int | None = None) -> None:
+    def __init__(self, what: str, total: int | None = None, initial: int = 0) -> None:
         self._terminal = sys.stderr.isatty()
         super().__init__(
-            desc=terminal(what), total=total, disable=not (what and is_first_process()),
+            desc=terminal(what), total=total, initial=initial, disable=not (what and is_first_process()),
             delay=SHOWN_AFTER_SECONDS, leave=False,
             mininterval=_REDRAW_EVERY_SECONDS if self._terminal else LINE_EVERY_SECONDS, miniters=1, smoothing=0,
             file=sys.stderr, dynamic_ncols=True,
@@ -73,15 +73,6 @@ class Progress(tqdm):
         self._note.daemon = True
         if total is None and not self.disable:
             self._note.start()
-
-    def advance(self, items: int = 1) -> None:
-        """Count finished items."""
-        self.update(items)
-
-    def skip(self, items: int = 1) -> None:
-        """Count items that took no time, such as results of an earlier run; no time left is estimated from them."""
-        if not self.disable:
-            self.n, self.initial = self.n + items, self.initial + items
 
     def display(self, msg: str | None = None, pos: int | None = None) -> Any:
         """Draw or erase the bar; in a log file print a line, and erase nothing."""
@@ -103,23 +94,18 @@ class Progress(tqdm):
         super().close()
 
 
-def track(items: Iterable[Item], total: int | None, what: str) -> Iterator[Item]:
+def track(
+    items: Iterable[Item], total: int | None, what: str, size: Callable[[Item], int] = lambda _: 1
+) -> Iterator[Item]:
     """Yield the items and show the progress.
 
     Args:
         items: What to iterate over.
         total: Number of items; None if unknown.
         what: Description of the work, e.g. `encoding passages`.
+        size: How many of the total an item is; `len` of batches.
     """
     with Progress(what, total) as progress:
         for item in items:
             yield item
-            progress.advance()
-
-
-def track_batches(batches: Iterable[Batch], total: int | None, what: str) -> Iterator[Batch]:
-    """Yield the batches and show how many of the `total` items in them are done."""
-    with Progress(what, total) as progress:
-        for batch in batches:
-            yield batch
-            progress.advance(len(batch))
+            progress.update(size(item))

@@ -114,16 +114,7 @@ class Passage:
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> Self:
         """The passage that `row` was made of."""
-        return cls(
-            row["id"],
-            row["text"],
-            row["title"],
-            row["source"],
-            row.get("corpus_id", ""),
-            row.get("metadata"),
-            row.get("indexed", ""),
-            tuple(row.get("other_ids", ())),
-        )
+        return cls(**row | {"other_ids": tuple(row.get("other_ids", ()))})
 
 
 def passage_text(passage: Passage) -> str:

@@ -138,9 +138,7 @@ def search_once(
     return {query: hits[query][:k] for query in distinct}
 
 
-def search_fused(
-    retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
-) -> list[Sequence[Ranked]]:
+def search_fused(retriever: Retriever, queries: Sequence[Sequence[str]], k: int) -> list[Sequence[Ranked]]:
     """The passages that the queries of each question find together, best first.
 
     The lists of several queries are fused by reciprocal ranks.
@@ -149,9 +147,8 @@ def search_fused(
         retriever: Searches.
         queries: Of each question, distinct, at least one; the list of a single query keeps the retriever's scores.
         k: Passages of each query, as in `search_once`.
-        known: As in `search_once`.
     """
-    hits = search_once(retriever, queries, k, known)
+    hits = search_once(retriever, queries, k)
     lists = [[hits[query] for query in each] for each in queries]
     return [reciprocal_rank_fusion(each, [1.0] * len(each)) if len(each) > 1 else each[0] for each in lists]
 

@@ -16,28 +16,25 @@ WARNINGS: tuple[tuple[type[Warning], str], ...] = (  # category, beginning of th
     # both inputs of an exported classifier have the same axes, so ONNX needs their names only once
     (UserWarning, r"# The axis name: (batch|tokens) will not be used, since it shares the same shape constraints"),
 )
-NOTICES = ("pytorch_lightning", "lightning_fabric")  # level INFO: devices that are not there, products to install
-EXPORTER = "torch.onnx._internal.exporter._registration"
-OF_IMAGES = "torchvision is not installed. Skipping torchvision::"  # operators of images, which no text model has
+LEVELS = {
+    "pytorch_lightning": logging.WARNING,  # below: devices that are not there, products to install
+    "lightning_fabric": logging.WARNING,
+    # its warning: torchvision, for operators of images, which no text model has
+    "torch.onnx._internal.exporter._registration": logging.ERROR,
+}
 
 
 @contextmanager
 def unwanted_hidden() -> Iterator[None]:
     """Hide these messages in the `with` block."""
-    levels = {logger: logger.level for logger in map(logging.getLogger, NOTICES)}
+    levels = {logger: logger.level for logger in map(logging.getLogger, LEVELS)}
     for logger in levels:
-        logger.setLevel(logging.WARNING)
-    logging.getLogger(EXPORTER).addFilter(_is_wanted)
+        logger.setLevel(LEVELS[logger.name])
     try:
         with warnings.catch_warnings():
             for category, message in WARNINGS:
                 warnings.filterwarnings("ignore", message, category)
             yield
     finally:
-        logging.getLogger(EXPORTER).removeFilter(_is_wanted)
         for logger, level in levels.items():
             logger.setLevel(level)
-
-
-def _is_wanted(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith(OF_IMAGES)

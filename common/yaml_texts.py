@@ -55,17 +55,9 @@ def use_in_parsers() -> None:
 
     def checked(text: str) -> Any:
         file, shown = config_load_stack.get()[-1] if config_load_stack.get() else ("", "")
-        if file and Path(file).is_file() and Path(file).read_text(encoding="utf-8") == text:
-            _refuse_repeated(text, shown)
-        elif text.lstrip()[:1] in ("{", "["):  # other texts may be a question
-            _refuse_repeated(text)
+        of_file = file and Path(file).is_file() and Path(file).read_text(encoding="utf-8") == text
+        if of_file or text.lstrip()[:1] in ("{", "["):  # other texts may be a question
+            load_yaml(text, shown if of_file else "")
         return load(text)
 
     set_loader("yaml", checked, (yaml.YAMLError,))
-
-
-def _refuse_repeated(text: str, where: str = "") -> None:
-    """Check a text as `load_yaml` does, without constructing its values."""
-    loader = _Loader(text)
-    loader.where = where
-    loader.get_single_node()

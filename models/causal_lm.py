@@ -28,7 +28,7 @@ from transformers import (
 )
 
 from common.errors import UserError
-from common.progress import Progress, track_batches
+from common.progress import Progress, track
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.kept_states import CHEAPER, WORTHWHILE, KeptStates, can_keep, common_prefix
@@ -127,7 +127,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
             for batch in self._batches(lengths, max_tokens, most, tokens_per_batch)
         ]  # fmt: skip
         self.tokens_read += sum(map(len, prompts))
-        for batch in track_batches(batches, len(prompts), "writing"):
+        for batch in track(batches, len(prompts), "writing", len):
             ids_PT, attention_PT = self._padded([prompts[row] for row in batch])
             limits = [max_tokens[row] for row in batch]
             sampler = TokenSampler([choices[row] for row in batch], self.end_ids)
@@ -184,7 +184,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
                         logp_P = self.labels_logp(ids_PT, attention_PT, labels_PA, past).sum(dim=1)
                     for row, logp in zip(batch, logp_P.tolist(), strict=True):
                         scores[row] = logp
-                    progress.advance(len(batch))
+                    progress.update(len(batch))
         return scores
 
     def reply_batch(

@@ -223,7 +223,7 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
         with Progress("scoring contexts", len(pairs)) as progress:
             for rows, score_P in each_batch(score, length_batches([len(s) for s in sequences], budget), device):
                 scores[rows] = score_P
-                progress.advance(len(rows))
+                progress.update(len(rows))
         return scores.tolist()
 
     def save(self, folder: Path) -> None:

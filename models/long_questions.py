@@ -4,6 +4,7 @@ A question that leaves no room for the passages beside it keeps its first tokens
 read alone keeps as many as fit.  Earlier turns lose their oldest words first.  What fits is never changed.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,18 @@ def surely_fits(text: str, room: int) -> bool:
 def token_count(tokenizer: "PreTrainedTokenizerBase", text: str) -> int:
     """Number of tokens of a text, without special tokens."""
     return len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+
+
+def longest_fitting(least: int, most: int, fits: Callable[[int], bool]) -> int | None:
+    """The greatest number from `least` to `most` that fits, found by bisection; None if `least` does not."""
+    found = None
+    while least <= most:
+        middle = (least + most) // 2
+        if fits(middle):
+            found, least = middle, middle + 1
+        else:
+            most = middle - 1
+    return found
 
 
 def question_note(kept: int, tokens: int) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
 
-from common.progress import track_batches
+from common.progress import track
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE, length_batches, pad
@@ -75,7 +75,7 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         self.tokens_read += sum(map(len, prompts))
         device = self.network.device
         batches = length_batches([len(prompt) for prompt in prompts], tokens_per_batch or TOKENS_PER_BATCH[device.type])
-        for batch in track_batches(batches, len(prompts), "writing"):
+        for batch in track(batches, len(prompts), "writing", len):
             ids_PT, attention_PT = self._pad([prompts[row] for row in batch])
             limits = [max_tokens[row] for row in batch]
             sampler = TokenSampler([TokenSampling()] * len(batch), self.end_ids)

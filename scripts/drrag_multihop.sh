@@ -19,8 +19,8 @@ while read -r -u 3 name layout train dev; do
     "$python" infer.py mine --retriever configs/parts/$kind.yaml --index_root "indexes/$name" --questions "[$train]" \
       --layout "$layout" --anchors 2 --out "data/mined/$name-$kind.jsonl"
   done
-  "$python" infer.py mine --config configs/infer/mine_links.yaml --index_root "indexes/$name" \
-    --questions "[$train]" --layout "$layout" --out "data/mined/$name-links.jsonl"
+  "$python" infer.py mine --retriever configs/parts/fused_links.yaml --index_root "indexes/$name" \
+    --questions "[$train]" --layout "$layout" --depth 10 --out "data/mined/$name-links.jsonl"
 done 3<<< "$sets"
 
 if [ ! -d checkpoints/drrag-hotpotqa/serving ]; then

@@ -43,7 +43,8 @@ first_question() {
 drrag() {
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world/bm25
   stage index-dense "$python" infer.py index --corpus $questions/corpus.jsonl --kind dense --out indexes/world/dense
-  stage mine "$python" infer.py mine --config configs/quickstart/drrag_mine.yaml
+  stage mine "$python" infer.py mine --retriever configs/parts/bm25.yaml --index_root indexes/world --layout hotpotqa \
+    --questions "[$questions/train.json, $questions/validation.json]" --anchors 1 --out data/mined/world.jsonl
   rm -rf checkpoints/drrag-world # a quickstart starts over; it overwrites no other run
   stage train "$python" train.py fit --config configs/quickstart/drrag_train.yaml
   mkdir -p reports
@@ -82,7 +83,8 @@ rerag() {
 dmqr() { # the index, the reranker, and the reader that becomes a rewriter are of RE-RAG's quickstart
   local prior=checkpoints/dmqr-prior.json
   rm -rf checkpoints/dmqr-extractive-world checkpoints/dmqr-world $prior
-  stage label "$python" infer.py label --config configs/quickstart/dmqr_label.yaml
+  stage label "$python" infer.py label --config configs/infer/label.yaml --index_root indexes/world --feedback_retrievers null \
+    --questions $questions/rephrased_train.json --limit 700 --passages 3 --out data/labels/world.jsonl
   stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/quickstart/dmqr_extractive_train.yaml "${two_processes[@]}"
   mkdir -p reports
   OMP_NUM_THREADS=1 "$python" infer.py tune --config configs/quickstart/dmqr.yaml --layout hotpotqa \

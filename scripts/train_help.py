@@ -57,9 +57,10 @@ def lines(options: dict[str, str]) -> Iterator[str]:
             yield f"  {path}"
             yield filled((each.__doc__ or "").partition("\n\n")[0], 6)
     for group in GROUPS:
-        keys = [name.removeprefix(f"{group}.") for name in options if name.startswith(f"{group}.")]
-        yield from ("", f"--{group}.KEY VALUE, explained by: train.py fit --{group}.help")
-        yield filled(", ".join(key for key in keys if not key.endswith("help")), 4)
+        yield from ("", f"--{group}.KEY VALUE, where a KEY is:")
+        for name in [name for name in options if name.startswith(f"{group}.") and not name.endswith("help")]:
+            first, *_ = " ".join(options[name].split()).split(". ")  # Lightning's own page has the rest
+            yield filled(f"{name.removeprefix(f'{group}.')}: {first.rstrip('.')}.", 2)
 
 
 def classes(kind: str) -> dict[str, type]:

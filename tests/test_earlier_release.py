@@ -98,7 +98,7 @@ def words() -> Values:
 
 
 def selector() -> Values:
-    learned = LearnedSelector(RELEASE / "selector.json", encoder=str(RELEASE / "encoder"), **CPU)
+    learned = LearnedSelector(RELEASE / "selector.json", encoder=str(RELEASE / "encoder"), device="cpu")
     system = Msrag(ContextReader(RERAG, **CPU), learned, WebContext(bm25(), passages=2), IndexedFacts(dense(), 2))
     answers = system.answer(QUESTIONS)
     told = [each for answer in answers for each in answer.notes["sources"]]

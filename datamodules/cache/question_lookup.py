@@ -40,9 +40,9 @@ class QuestionLookup(Mapping[str, Mined]):
 
 
 def stored_mined(paths: Sequence[str], cache: str | None = None) -> QuestionLookup:
-    """The result of `datamodules.formats.mined_negatives.read_mined`, kept in `cache` if it is large.
+    """The mined passages of one or several files by question id, kept in `cache` if they are large.
 
-    Raises as that, and ArtifactError.
+    Raises as `mined_rows`, and ArtifactError.
     """
 
     def write(writer: RecordWriter) -> None:

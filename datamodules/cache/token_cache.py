@@ -65,7 +65,7 @@ def token_rows(
             while batch := list(islice(remaining, TEXTS_PER_BATCH)):
                 for ids in tokenize(batch):
                     writer.add(np.array(ids, dtype).tobytes())
-                progress.advance(len(batch))
+                progress.update(len(batch))
 
     return TokenCache(store.rows(key, "the texts are tokenized again", write), dtype)
 

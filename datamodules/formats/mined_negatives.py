@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.errors import DataError, MissingInputError
-from common.files import write_text
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
 from datamodules.formats import row_fields as fields
 from datamodules.formats.open_data import has_fields, rows
@@ -56,26 +55,13 @@ def mined_line(id: str, found: Mined) -> str:
     return json.dumps(row | {"text_version": TEXT_VERSION}, ensure_ascii=False)
 
 
-def write_mined(path: Path, mined: Iterable[tuple[str, Mined]]) -> None:
-    """Write (question id, passages and hits) rows atomically.  Raises as `write_text`."""
-    write_text(path, "".join(mined_line(id, found) + "\n" for id, found in mined))
-
-
-def read_mined(paths: Sequence[str]) -> dict[str, Mined]:
-    """Mined passages by question id, from one or several files.
+def mined_rows(paths: Sequence[str]) -> Iterator[tuple[str, Mined]]:
+    """Question id and mined passages of every line of the files, in order.
 
     Raises:
         MissingInputError: If a file does not exist.
         DataError: If a line is invalid; names file and line.
     """
-    mined: dict[str, Mined] = {}
-    for question_id, found in mined_rows(paths):
-        mined.setdefault(question_id, Mined()).add(found)
-    return mined
-
-
-def mined_rows(paths: Sequence[str]) -> Iterator[tuple[str, Mined]]:
-    """Question id and mined passages of every line of the files, in order; raises as `read_mined`."""
     for path in paths:
         if not Path(path).exists():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py mine --out {path} ...`.")

@@ -120,11 +120,6 @@ def from_row(row: Row) -> WordLabels:
     )
 
 
-def read_word_labels(paths: Sequence[str]) -> list[WordLabels]:
-    """The labels of one or several files, in order.  Raises as `word_label_rows`."""
-    return [labels for path in paths for labels in word_label_rows(path)]
-
-
 def word_label_rows(path: str, limit: int | None = None, counts: RowCounts | None = None) -> Iterator[WordLabels]:
     """The labels of a file, in order, read lazily.
 

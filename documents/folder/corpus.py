@@ -140,7 +140,8 @@ class DocumentFolder:
             for row, entry in as_completed(lambda row: (row, reader.read(row)), rows, self.limits.processes):
                 if entry is not None:
                     entries[row.name] = entry
-                progress.advance() if row.read_now else progress.skip()
+                progress.initial += not row.read_now  # such a row takes no time: none left is estimated from it
+                progress.update()
         return entries
 
     @staticmethod

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from common.ranges import Precision
 from common.records import nfkc
 from models.pretrained import MINILM
 
@@ -26,15 +25,14 @@ class AnswerEncoder:
     Args:
         name: Folder or hub id of a sentence encoder, or of a BERT, whose token vectors are then averaged.
         device: auto, cpu or cuda.
-        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
         MissingInputError: If the encoder is not found.
         UserError: If it is not supported.
     """
 
-    def __init__(self, name: str = MINILM, device: str = "auto", precision: Precision = "fp32") -> None:
-        self.name, self.device, self.precision = name, device, precision
+    def __init__(self, name: str = MINILM, device: str = "auto") -> None:
+        self.name, self.device = name, device
         self._known: dict[str, NDArray[np.float64]] = {}  # unit vectors (D,) by text
 
     def load(self) -> None:
@@ -45,7 +43,7 @@ class AnswerEncoder:
     def _encoder(self) -> "SentenceEncoder":
         from harness.indexing.sentence_encoder import SentenceEncoder
 
-        return SentenceEncoder(self.name, self.device, precision=self.precision)
+        return SentenceEncoder(self.name, self.device, precision="fp32")
 
     @property
     def recipe(self) -> str:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from common.context_sources import SelectedSource
 from common.errors import ArtifactError, UserError
-from common.ranges import Precision
 from common.records import Answer, Question
 from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.answer_texts import greatest
@@ -34,7 +33,6 @@ class LearnedSelector:
         serving: Folder with the relevance estimator that it was fitted with; None: the probabilities that the reader
             has noted.
         device: auto, cpu or cuda.
-        precision: Of the encoder and the estimator: fp32, bf16 or auto.
 
     Raises:
         MissingInputError: If the file, the encoder or the serving folder is missing.
@@ -45,15 +43,10 @@ class LearnedSelector:
     uses_gold = False
 
     def __init__(
-        self,
-        file: Path,
-        encoder: str | None = None,
-        serving: Path | None = None,
-        device: str = "auto",
-        precision: Precision = "fp32",
+        self, file: Path, encoder: str | None = None, serving: Path | None = None, device: str = "auto"
     ) -> None:
-        self.file, self._encoder, self.device, self.precision = Path(file), encoder, device, precision
-        self.probability = ContextProbability(serving, device, precision)
+        self.file, self._encoder, self.device = Path(file), encoder, device
+        self.probability = ContextProbability(serving, device, "fp32")
 
     def load(self) -> None:
         """Load the fitted model, the encoder and the estimator."""
@@ -73,7 +66,7 @@ class LearnedSelector:
     @cached_property
     def encoder(self) -> AnswerEncoder:
         """The encoder of answers that the model was fitted with."""
-        found = AnswerEncoder(self._encoder or self.model.encoder, self.device, self.precision)
+        found = AnswerEncoder(self._encoder or self.model.encoder, self.device)
         if found.recipe != self.model.encoder_sha256:
             raise ArtifactError(
                 f"{self.file} was fitted with the encoder {self.model.encoder}, and {found.name} is another one or has "

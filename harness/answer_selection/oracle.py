@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from common.context_sources import SelectedSource
 from common.errors import UserError
-from common.ranges import Precision
 from common.records import Answer, Question
 from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.answer_texts import greatest
@@ -24,7 +23,6 @@ class Oracle:
     Args:
         encoder: Folder or hub id of the encoder of answers.
         device: auto, cpu or cuda.
-        precision: Of the encoder: fp32, bf16 or auto.
         loaded: A loaded encoder, instead of `encoder`.
 
     Raises:
@@ -34,14 +32,8 @@ class Oracle:
     name = "oracle (uses the gold answer)"
     uses_gold = True
 
-    def __init__(
-        self,
-        encoder: str = MINILM,
-        device: str = "auto",
-        precision: Precision = "fp32",
-        loaded: AnswerEncoder | None = None,
-    ) -> None:
-        self.encoder = loaded or AnswerEncoder(encoder, device, precision)
+    def __init__(self, encoder: str = MINILM, device: str = "auto", loaded: AnswerEncoder | None = None) -> None:
+        self.encoder = loaded or AnswerEncoder(encoder, device)
 
     def load(self) -> None:
         """Load the encoder."""

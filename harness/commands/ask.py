@@ -1,28 +1,24 @@
 """`infer.py ask`: answer questions and print the passages, why they were chosen, the answer and its costs; or JSON."""
 
 import json as json_format
-import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from io import TextIOWrapper
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
-from common.errors import DataError, UserError
+from common.errors import UserError
 from common.progress import say
 from common.ranges import NonNegativeInt, PositiveInt, at_least
 from common.records import Question, clean
 from common.shown_text import terminal
-from harness.interfaces import LanguageModel, System
-from harness.readers.llm import read_by
-from harness.runtime.answer_text import answer_text
-from harness.runtime.failures import FailedQuestions, as_answers, each_apart, failure_of, with_cuts
+from harness.interfaces import System
+from harness.runtime.answer_text import MIN_WIDTH, answer_text
+from harness.runtime.failures import FailedQuestions, as_answers, each_apart, failure_of
 from harness.runtime.loading import load
-from harness.runtime.long_questions import cut_passages
-from harness.runtime.passage_lines import MIN_WIDTH
-from harness.runtime.turns import reads_history, turn_notes, with_turns
+from harness.runtime.long_questions import as_read, cut_passages, reads_history, with_cuts
 
 if TYPE_CHECKING:
     Width = int
@@ -45,7 +41,6 @@ def ask(
     json: bool = False,
     width: Width | None = None,
     characters: Width | None = None,
-    llm: LanguageModel | None = None,
     turns: NonNegativeInt = 0,
 ) -> None:
     """Answer questions; print the passages, why each was chosen, the answer if a reader is configured, and the costs.
@@ -64,31 +59,24 @@ def ask(
         json: Print the whole answer record as JSON: indented for --question, else one object a line (JSON Lines).
         width: Columns at which text is wrapped; the terminal's width when omitted.
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
-        llm: Language model that reads, in the place of the system's reader: a class, or a file such as
-            configs/llm/openai.yaml.
         turns: How many earlier questions and answers go with a question that is typed in: the system's rewriter
             makes of them a question that stands alone, if it reads earlier turns, else they are put before it.
     """
-    read_by(system, llm)
-    if question is not None and not _is_unicode(question):  # UTF-8 bytes, typed in another locale
-        question = os.fsencode(question).decode("utf-8", "surrogateescape")
-    _check(system, question, questions, layout, limit, turns, exclude_self)
+    batches = _batches(system, question, questions, layout, limit, exclude_self, turns)
     load(system)
     width = width or shutil.get_terminal_size().columns
     reads, earlier = reads_history(system), list[str]()  # questions and answers by turns, oldest first
     printed, failed = 0, FailedQuestions()
     escaped = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
-    for typed in _batches(system, question, questions, layout, limit):
-        batch = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
-        cut = {} if reads else {each.id: turn_notes(system, each) for each in batch}
-        batch = batch if reads else [with_turns(each, system) for each in batch]
-        batch = [each.excluding_self() for each in batch] if exclude_self else batch
+    for typed in batches:
+        in_turn = [replace(each, history=tuple(filter(None, earlier))) for each in typed] if earlier else typed
+        batch, cuts = as_read(system, in_turn)
         answers = (
             system.answer(batch)
             if question is not None
             else as_answers(batch, each_apart(system.answer, batch, not printed))
         )
-        answers = [with_cuts(answer, cut.get(answer.question_id, {})) for answer in answers]
+        answers = [with_cuts(*each) for each in zip(answers, cuts, strict=True)]
         failed.add(typed, answers)
         for as_typed, asked, answer in zip(typed, batch, answers, strict=True):
             asked = replace(asked, text=str(answer.notes.get("standalone", asked.text)), history=())
@@ -109,25 +97,25 @@ def ask(
     failed.check()
 
 
-def _check(
+def _batches(
     system: System,
     question: str | None,
     questions: str | None,
     layout: str,
     limit: int | None,
-    turns: int,
     exclude_self: bool,
-) -> None:
-    """Check everything that can be checked before a model is loaded.
+    turns: int,
+) -> Iterator[Sequence[Question]]:
+    """The questions that are answered together: several of a file, or one that is typed.
+
+    Everything that can be checked before a model is loaded is checked now; of a file that is its first row.
 
     Raises:
         UserError: If the layout is unknown, the question is empty, options contradict each other, or there is neither a
             retriever nor a shipped passage.
         MissingInputError: If the file does not exist.
-        DataError: If its first row does not match the layout, or the question is not UTF-8 text.
+        DataError: If its first row does not match the layout.
     """
-    from datamodules.formats.open_data import HUB
-    from datamodules.formats.reading import read_questions
     from datamodules.formats.recognition import check_layout
 
     check_layout(layout, questions=True)
@@ -135,22 +123,40 @@ def _check(
         raise UserError(
             "--turns is for questions that are typed in one after the other: omit --question and --questions."
         )
-    if question is not None and questions is not None:
-        raise UserError("Both --question and --questions are given: give only one of them.")
-    if questions is None:
-        if limit is not None:
-            raise UserError("--limit is for the questions of a file: give --questions FILE too, or omit it.")
-        if exclude_self:
-            raise UserError("--exclude_self is for the questions of a file: give --questions FILE too, or omit it.")
-        if question is not None and not clean(question):
-            raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
-        if question is not None and not _is_unicode(question):
-            raise DataError("question is not UTF-8 text: type it in a UTF-8 terminal, or give --questions FILE.")
-        _check_passages(system, None)
-        return
-    rows = read_questions(layout, questions)
-    if not questions.startswith(HUB):
-        _check_passages(system, next(rows))
+    if questions is not None:
+        if question is not None:
+            raise UserError("Both --question and --questions are given: give only one of them.")
+        return _of_file(system, questions, layout, limit, exclude_self)
+    for option, given in (("limit", limit is not None), ("exclude_self", exclude_self)):
+        if given:
+            raise UserError(f"--{option} is for the questions of a file: give --questions FILE too, or omit it.")
+    _check_passages(system, None)
+    if question is None:
+        return ([typed] for typed in _typed())
+    if not clean(question):
+        raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
+    return iter([[Question(id="asked", text=clean(question))]])
+
+
+def _of_file(
+    system: System, questions: str, layout: str, limit: int | None, exclude_self: bool
+) -> Iterator[Sequence[Question]]:
+    from datamodules.formats.reading import read_questions
+    from datamodules.formats.row_counts import RowCounts
+
+    counts = RowCounts(without_gold=None)
+    rows = islice(read_questions(layout, questions, counts=counts), limit)
+    first = next(rows)
+    _check_passages(system, first)
+    every = chain([first], rows)
+
+    def batches() -> Iterator[Sequence[Question]]:
+        while batch := [*islice(every, _QUESTIONS_AT_ONCE)]:
+            yield [each.excluding_self() for each in batch] if exclude_self else batch
+        for line in counts.lines():
+            say(f"{line}.")
+
+    return batches()
 
 
 def _check_passages(system: object, question: Question | None) -> None:
@@ -165,29 +171,6 @@ def _check_passages(system: object, question: Question | None) -> None:
         f"{one} ships no passages, and the system has no retriever: configure --system.init_args.retriever, or "
         "give --questions FILE whose questions ship passages."
     )
-
-
-def _batches(
-    system: System, question: str | None, questions: str | None, layout: str, limit: int | None
-) -> Iterator[list[Question]]:
-    """The questions that are answered together: one that is typed, or several of a file."""
-    if question is not None:
-        yield [Question(id="asked", text=clean(question))]
-    elif questions is None:
-        yield from ([typed] for typed in _typed())
-    else:
-        from datamodules.formats.reading import read_questions
-        from datamodules.formats.row_counts import RowCounts
-
-        counts = RowCounts(without_gold=None)
-        rows = islice(read_questions(layout, questions, counts=counts), limit)
-        batch = list(islice(rows, _QUESTIONS_AT_ONCE))
-        _check_passages(system, batch[0])  # of a later one there may be none
-        while batch:
-            yield batch
-            batch = list(islice(rows, _QUESTIONS_AT_ONCE))
-        for line in counts.lines():
-            say(f"{line}.")
 
 
 def _typed() -> Iterator[Question]:
@@ -223,15 +206,6 @@ def _typed() -> Iterator[Question]:
             "no question is given: type --question TEXT or --questions FILE, or write one question a line to standard "
             "input."
         )
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a text holds no bytes that could not be decoded."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _end_line(at_terminal: bool) -> None:

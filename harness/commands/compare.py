@@ -1,5 +1,6 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
+import argparse
 import gc
 import re
 import shlex
@@ -12,7 +13,6 @@ from common.errors import SomeFailedError, UserError
 from common.progress import say
 from common.yaml_texts import load_yaml
 from harness.commands.evaluate import evaluate_into, files_and_settings, report_folder
-from harness.interfaces import System
 from harness.runtime.journal import remove_saved
 from harness.runtime.loading import load
 from harness.runtime.provenance import configuration
@@ -45,16 +45,10 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
 
 def configs_and_others(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The files that `--config` names, and the words that are typed for all systems."""
-    configs, others = [], []
-    left = iter(words)
-    for word in left:
-        if word == "--config":
-            configs.append(next(left, ""))
-        elif word.startswith("--config="):
-            configs.append(word.partition("=")[2])
-        else:
-            others.append(word)
-    return configs, others
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", action="append", nargs="?", const="", default=[])
+    known, others = parser.parse_known_args(words)
+    return known.config, others
 
 
 def _systems_in(config: str) -> list[tuple[str, list[str]]]:
@@ -80,13 +74,14 @@ def _systems_in(config: str) -> list[tuple[str, list[str]]]:
 
 
 def _distinct(stems: Sequence[str]) -> list[str]:
-    """The stems; where several are equal, with the first number, from their place, that makes them distinct."""
-    names: list[str] = []
-    for place, stem in enumerate(stems, 1):
-        numbered = (f"{stem}-{number}" for number in range(place, place + len(stems) + 1))
-        names.append(
-            stem if stems.count(stem) == 1 else next(each for each in numbered if each not in (*stems, *names))
-        )
+    """The stems, with their places where several are equal.
+
+    Raises:
+        UserError: If one of these is the name of another system.
+    """
+    names = [stem if stems.count(stem) == 1 else f"{stem}-{place}" for place, stem in enumerate(stems, 1)]
+    if len({*names}) < len(names):
+        raise UserError(f"--config: the systems would be named {', '.join(names)}: give their files other names.")
     return names
 
 
@@ -96,7 +91,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     Args:
         given: System -> the arguments of its evaluation; a system is taken out when its turn comes.
     """
-    _check_all_taken(given)
+    taken = _study_options(given)
     _check_shared(given)
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.report import OUTPUT
@@ -105,12 +100,9 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
 
     first = next(iter(given.values()))
     out = Path(first["out"])
-    of_evaluate = {"system", "study", "studies", "llm"}
+    of_evaluate = {"system", "study", "studies"}
     files, settings = files_and_settings(**{name: each for name, each in first.items() if name not in of_evaluate})
-    studies = {
-        name: build(options["system"], "study", _own_options(**options), out, files.layout)
-        for name, options in given.items()
-    }
+    studies = {name: build(options["system"], "study", taken[name]) for name, options in given.items()}
     files.check()
     OUTPUT.check_writable(out)
     measured: dict[str, MeasuredSystem] = {}
@@ -135,16 +127,10 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
         raise SomeFailedError(f"{'. '.join(failed)}. The others are done.")
 
 
-def _own_options(system: System, study: dict[str, Any] | None, **_: Any) -> dict[str, Any]:
-    """The options that the system's study takes; the others belong to other systems' studies."""
-    from harness.evaluation.study import study_options
+def _study_options(given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The options that each system's study takes, of those in its config and those that are typed for all.
 
-    taken = study_options(system)
-    return {name: value for name, value in (study or {}).items() if name in taken}
-
-
-def _check_all_taken(given: Mapping[str, Mapping[str, Any]]) -> None:
-    """An option typed for all systems needs one study that takes it; one in a system's config needs that system's.
+    An option typed for all systems needs one study that takes it; one in a system's config needs that system's.
 
     Raises:
         UserError: Names the option.
@@ -162,6 +148,7 @@ def _check_all_taken(given: Mapping[str, Mapping[str, Any]]) -> None:
                 whose = "these systems' studies" if for_all else f"the study of {system}"
                 rest = f"allowed: {', '.join(allowed)}" if allowed else "there is no such study"
                 raise UserError(f"study.{name} is no option of {whose}; {rest}.")
+    return {system: {name: study[name] for name in study if name in own[system]} for system, study in studies.items()}
 
 
 def _check_shared(given: Mapping[str, Mapping[str, Any]]) -> None:

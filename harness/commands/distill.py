@@ -1,35 +1,25 @@
 """`infer.py distill`: ask a language model for rewrites of questions, and save them as training examples."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from common.errors import DataError, SomeFailedError
-from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
+from common.ranges import PositiveInt
 from harness.commands.file_lists import listed
-from harness.interfaces import LanguageModel
 from harness.rewriters.distilled import STRATEGIES, check_layout, read_distinct
 from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.strategy_checks import check_strategies
-
-if TYPE_CHECKING:
-    from harness.rewriters.distilled import Distilled
 
 
 def distill(
     questions: list[str] | str,
     out: Path,
-    llm: LanguageModel,
     layout: str = "auto",
     limit: PositiveInt | None = None,
     strategies: tuple[str, ...] = STRATEGIES,
-    adaptive: bool = False,
-    pool: Path | None = None,
     keep_unchanged: bool = True,
-    repairs: NonNegativeInt = 1,
-    max_tokens: PositiveInt = 512,
-    temperature: NonNegativeFloat = 0.0,
     strict: bool = False,
+    **asked: Any,
 ) -> None:
     """Ask a language model for rewrites of questions, as files that a rewriter is trained on.
 
@@ -41,19 +31,14 @@ def distill(
         questions: File of questions, packed or not; several as '[FILE, FILE]'. Its answers and passages are not read
             by the model.
         out: Folder to write; an earlier one of this command is replaced.
-        llm: The language model: a class, or a file such as configs/llm/openai.yaml.
         layout: Layout of the questions, e.g. hotpotqa or fid; or one of rewrites (rrr, qrecc, canard, rewrites), whose
             questions are rewritten with the earlier turns of their dialogues.
         limit: Maximum number of different questions, from the beginning; all when omitted.
         strategies: How each question is rewritten; names of the pool.
-        adaptive: Let the model choose among the strategies for each question, instead of using all.
-        pool: YAML file with strategies and demonstrations of your own.
         keep_unchanged: Whether a rewrite with the same words as its question is a training example; they are counted in
             any case.
-        repairs: Further calls for a reply that cannot be used, at most.
-        max_tokens: Most tokens of a reply.
-        temperature: 0 is greedy.
         strict: Whether an unusual row (empty, null) is an error; else they are counted.
+        asked: See `LlmRewriter`.
     """
     sources = listed(questions)
     check_layout(layout)
@@ -61,10 +46,12 @@ def distill(
     from common.progress import say
     from datamodules.formats.open_data import HUB
     from datamodules.formats.row_counts import RowCounts
+    from harness.rewriters.distilled import distill as distill_questions
     from harness.rewriters.distilled_report import OUTPUT, costs_text, counts_text, write_folder
     from harness.runtime.journal import remove_saved
+    from harness.runtime.provenance import configuration, hardware
 
-    rewriter = LlmRewriter(llm, pool, adaptive, repairs, max_tokens, temperature)
+    rewriter = LlmRewriter(**asked)
     check_strategies(rewriter, strategies)
     for source in sources:
         if not source.startswith(HUB):
@@ -74,42 +61,29 @@ def distill(
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
         unusual = RowCounts(strict, without_gold=None)
-        asked, repeated = read_distinct(layout, sources, limit, unusual)
+        distinct, repeated = read_distinct(layout, sources, limit, unusual)
         for line in unusual.lines():
             say(f"{line}.")
-        distilled, facts = _distilled(rewriter, asked, strategies, keep_unchanged, partial)
+        model = configuration(rewriter.llm)
+        of_llm = {name: value for name, value in asked.items() if name not in ("llm", "pool")}
+        made_by = {"model": model, "strategies": list(strategies), **of_llm, **rewriter.recipe}
+        depends_on = None if model is None else {**made_by, "hardware": hardware()}
+        file = partial / "rewrites.jsonl"
+        distilled = distill_questions(rewriter, distinct, strategies, keep_unchanged, file, depends_on)
         counts, costs = counts_text(distilled), costs_text(distilled.costs)
         if not distilled.rows:
-            why = "".join(f" {words} ({times})." for words, times in distilled.words_of_failures.most_common(1))
+            why = "".join(f" The last: {each['why']}." for each in distilled.dropped[-1:])
             raise DataError(f"No rewrite was kept: {counts}.{why} It took {costs}.")
-        read = {"layout": layout, "limit": limit, "questions": len(asked), "repeated": repeated}
+        read = {"layout": layout, "limit": limit, "questions": len(distinct), "repeated": repeated}
+        facts = {**read, "keep_unchanged": keep_unchanged, **made_by, "facts": rewriter.facts}
         with whole_folder(out) as folder:
-            write_folder(folder, distilled, {**read, "keep_unchanged": keep_unchanged, **facts})
+            write_folder(folder, distilled, facts)
         if not distilled.failed.reasons:
             remove_saved(partial)
-    print(f"{len(asked):,} questions, {repeated:,} repeated ones not asked again\n{counts}\n{costs}")
+    print(f"{len(distinct):,} questions, {repeated:,} repeated ones not asked again\n{counts}\n{costs}")
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
     if distilled.failed.reasons:
         raise SomeFailedError(
             f"{distilled.failed.failed}. Type the same command again to ask these once more; the others are kept in "
             f"{partial}."
         )
-
-
-def _distilled(
-    rewriter: LlmRewriter, questions: Sequence[Any], strategies: tuple[str, ...], keep_unchanged: bool, partial: Path
-) -> "tuple[Distilled, dict[str, Any]]":
-    """The training examples, and what they depend on."""
-    from harness.rewriters.distilled import distill as distill_questions
-    from harness.runtime.provenance import configuration, hardware
-
-    model = configuration(rewriter.llm)
-    made_by = {
-        "model": model, "strategies": list(strategies), "adaptive": rewriter.adaptive, "repairs": rewriter.repairs,
-        "max_tokens": rewriter.max_tokens, "temperature": rewriter.temperature, **rewriter.recipe,
-    }  # fmt: skip
-    depends_on = None if model is None else {**made_by, "hardware": hardware()}
-    distilled = distill_questions(
-        rewriter, questions, strategies, keep_unchanged, partial / "rewrites.jsonl", depends_on
-    )
-    return distilled, {**made_by, "facts": rewriter.facts}

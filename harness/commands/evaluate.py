@@ -13,8 +13,7 @@ from common.ranges import PositiveInt
 from harness.evaluation.judge import Judge
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.question_files import QuestionFiles
-from harness.interfaces import LanguageModel, System
-from harness.readers.llm import read_by
+from harness.interfaces import System
 from harness.runtime.journal import remove_saved
 from harness.runtime.loading import load
 from harness.runtime.long_questions import cut_passages
@@ -31,7 +30,6 @@ def evaluate(
     out: Path,
     study: dict[str, Any] | None = None,
     studies: bool = True,
-    llm: LanguageModel | None = None,
     **shared: Any,
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
@@ -49,16 +47,13 @@ def evaluate(
             all.
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and
             options of studies do nothing.
-        llm: Language model that reads, in the place of the system's reader: a class, or a file such as
-            configs/llm/openai.yaml.
         shared: See `files_and_settings`.
     """
-    read_by(system, llm)
     files, settings = files_and_settings(out, **shared)
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
 
-    own = build(system, "study", study, out, files.layout)
+    own = build(system, "study", study)
     files.check()
     OUTPUT.check_writable(out)
     load(settings.judge, system)
@@ -172,15 +167,17 @@ def _gold_in_index(
     Raises:
         ArtifactError: If it holds none of them and the study measures recall of gold passages.
     """
-    from harness.retrievers.corpora import gold_not_in_index
+    from harness.retrievers.corpora import absent_gold, gold_of
 
     needed = getattr(study, "needs_gold", False)
     known = [question for question in questions if question.support and not question.gold.titles]
+    gold = gold_of(known)
     try:
-        absent = gold_not_in_index(system, known)
+        absent = absent_gold(system, gold)
     except ArtifactError as error:  # allowed elsewhere: an index of the same articles, cut into other passages
         if needed:
             raise
         return None, [f"Note: {str(error).rstrip('.')}"]
-    gold = {id_ for question in known for id_ in question.support}
-    return absent, [f"{absent} of {len(gold)} gold passages are not in the index and count as missed"] * bool(absent)
+    if not absent:
+        return None if absent is None else 0, []
+    return len(absent), [f"{len(absent)} of {len(gold)} gold passages are not in the index and count as missed"]

@@ -18,12 +18,13 @@ from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, ReadingOptions
 from harness.indexing.index_folder import INDEX, Build, CorpusSource
 from harness.indexing.qdrant_place import CollectionPlace
+from harness.runtime.distributed import launched
 from harness.runtime.loading import load
+from harness.runtime.shared_lines import check_unless_shared
 
 if TYPE_CHECKING:
     from documents.folder.corpus import DocumentFolder
     from documents.folder.options import DocumentPass
-    from harness.indexing.sentence_encoder import SentenceEncoder
 
 Kind = Literal["dense", "bm25", "keywords", "links"]
 
@@ -99,10 +100,9 @@ def index(
 
         check_installed(dense.faiss_index)
     source = None if documents is None else _folder(documents, out, reading, cutting, workers, device)
-    first = os.environ.get("RANK", "0") == "0"
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
-        for folder in kinds.values():
-            INDEX.check_writable(folder)
+    first = launched().rank == 0
+    for folder in kinds.values():
+        check_unless_shared(INDEX, folder)
     if place is not None and first:  # before days of encoding
         from harness.indexing.qdrant_collection import check_place
 
@@ -110,7 +110,14 @@ def index(
     load(reading.llm)
     rows = {one: RowCounts(strict) for one in kinds}
     passages = {one: _passages(corpus, layout, source, counts) for one, counts in rows.items()}
-    encoder = _encoder(dense, device) if "dense" in kinds else None
+    encoder = None
+    if "dense" in kinds:  # what its options refuse is refused before anything is read
+        from harness.indexing.sentence_encoder import SentenceEncoder
+
+        prefixes = dense.query_prefix, dense.passage_prefix
+        encoder = SentenceEncoder(
+            dense.encoder, device, dense.max_tokens, *prefixes, dense.precision, dense.batch_tokens
+        )
     said: set[str] = set()
     with source.locked() if source is not None and first else nullcontext():
         for one, folder in sorted(kinds.items(), key=lambda item: item[0] != "dense"):  # all processes share it
@@ -144,16 +151,6 @@ def index(
                 if line not in said:
                     said.add(line)
                     say(f"{line}.")
-
-
-def _encoder(dense: DenseOptions, device: str) -> "SentenceEncoder":
-    """The encoder of a dense index."""
-    from harness.indexing.sentence_encoder import SentenceEncoder
-
-    return SentenceEncoder(
-        dense.encoder, device, dense.max_tokens, dense.query_prefix, dense.passage_prefix, dense.precision,
-        dense.batch_tokens,
-    )  # fmt: skip
 
 
 def _passages(
@@ -237,7 +234,7 @@ def _passes(reading: ReadingOptions, device: str) -> "list[DocumentPass]":
     """The steps that change documents after reading."""
     passes: list[DocumentPass] = []
     if reading.llm is not None:
-        from harness.indexing.documents.llm_pass import llm_pass
+        from harness.indexing.documents.formatter import llm_pass
 
         passes.append(llm_pass(reading.llm))
     if reading.captioner is not None:

@@ -1,6 +1,5 @@
 """`infer.py label`: label words of training questions and of the passages found by how much they change retrieval."""
 
-import os
 from pathlib import Path
 
 from common.outputs import OutputFile
@@ -61,16 +60,14 @@ def label(
     from datamodules.formats.row_counts import RowCounts
     from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
-    from harness.retrievers.corpora import check_same_corpus, with_gold_in_index
+    from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of
     from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
-    from harness.runtime.distributed import join_process_group
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
-    from harness.runtime.shared_lines import write_shared
+    from harness.runtime.shared_lines import check_unless_shared, write_shared
 
     check_questions(layout, sources)
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
-        LABELS.check_writable(out)
+    check_unless_shared(LABELS, out)
     retrievers = [retriever, *(feedback_retrievers or [])]
     load(*retrievers)
     check_same_corpus(retrievers)
@@ -81,7 +78,8 @@ def label(
     asked = list(islice(read, limit))
     for line in unusual.lines():
         say(f"{line}.")
-    known = with_gold_in_index(retriever, asked)
+    absent = absent_gold(retriever, gold_of(asked)) or set()
+    known = [question for question in asked if set(question.support) - absent]
     if not known:
         raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
     configured = [configuration(each) for each in retrievers]
@@ -95,7 +93,6 @@ def label(
     failed = write_shared(
         LABELS,
         out,
-        join_process_group(),
         lambda: (len(known), None if None in configured else depends_on),
         lambda: iter(known),
         QUESTIONS_AT_ONCE,

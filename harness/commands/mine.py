@@ -1,16 +1,15 @@
 """`infer.py mine`: mine hard negatives for a classifier or an estimator with the retriever used at inference."""
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from common.outputs import OutputFile
-from common.ranges import NonNegativeInt, PositiveInt
 from datamodules.formats.mined_negatives import is_mined
 from harness.commands.file_lists import listed
 from harness.interfaces import Retriever
+from harness.retrievers.hard_negatives import HardNegatives
 
 if TYPE_CHECKING:
     from common.records import Question
@@ -24,14 +23,10 @@ def mine(
     questions: list[str] | str,
     out: Path,
     layout: str = "auto",
-    per_question: PositiveInt = 24,
-    anchors: NonNegativeInt = 3,
-    depth: PositiveInt = 8,
-    question_weight: PositiveInt = 1,
-    second_retriever: Retriever | None = None,
     corpus: str | None = None,
     exclude_self: bool = False,
     strict: bool = False,
+    **searches: Any,
 ) -> None:
     """Write, for each training question, the passages that retrieval finds and that are not gold.
 
@@ -48,15 +43,11 @@ def mine(
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write, replaced if it holds mined negatives; training reads it as data.hard_negatives.
         layout: Layout of the files; auto: of each by the fields of its first row (docs/data.md).
-        per_question: Maximum passages per question, best ranks first.
-        anchors: Number of first-stage documents to concatenate with the question; 0: no second stage.
-        depth: Documents taken from each ranking.
-        question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
-        second_retriever: Searches with Concat(q, d) instead, as the system's `second_retriever` does.
         corpus: Corpus file by whose ids the questions name their gold passages.
         exclude_self: Leave the passage that is the question itself, by its id in the corpus or its text, out of what is
             retrieved.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
+        searches: See `HardNegatives`.
     """
     import json
     from itertools import chain
@@ -67,23 +58,20 @@ def mine(
     from datamodules.formats.reading import check_questions, read_passages
     from datamodules.formats.row_counts import RowCounts
     from harness.evaluation.serialization import digest
-    from harness.retrievers.corpora import check_gold_in_index, check_same_corpus
-    from harness.retrievers.hard_negatives import HardNegatives
-    from harness.runtime.distributed import join_process_group
+    from harness.retrievers.corpora import absent_gold, check_same_corpus
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
-    from harness.runtime.shared_lines import write_shared
+    from harness.runtime.shared_lines import check_unless_shared, write_shared
 
     sources = listed(questions)
     check_questions(layout, sources)
     if corpus is not None:
         next(read_passages(CORPUS_LAYOUT, [corpus]))
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
-        MINED.check_writable(out)
-    load(retriever, second_retriever)
-    if second_retriever is not None:
-        check_same_corpus([retriever, second_retriever])
-    negatives = HardNegatives(retriever, per_question, anchors, depth, question_weight, second_retriever)
+    check_unless_shared(MINED, out)
+    negatives = HardNegatives(retriever, **searches)
+    retrievers = [each for each in (retriever, negatives.second_retriever) if each is not None]
+    load(*retrievers)
+    check_same_corpus(retrievers)
     counts = Counter[str]()
 
     def read(counts: RowCounts | None = None) -> "Iterator[Question]":
@@ -104,13 +92,12 @@ def mine(
                 gold.update(question.support)
                 yield question
 
-        searched = [configuration(each) for each in (retriever, second_retriever) if each is not None]
+        searched = [*map(configuration, retrievers)]
         depends_on: dict[str, object] = {
-            "retriever": searched[0], "second_retriever": searched[1:], "questions": digest(looked_at()),
-            "per_question": per_question, "anchors": anchors, "depth": depth, "question_weight": question_weight,
+            **searches, "retriever": searched[0], "second_retriever": searched[1:], "questions": digest(looked_at()),
             "hardware": hardware(),
         }  # fmt: skip
-        check_gold_in_index(retriever, gold)
+        absent_gold(retriever, gold)  # refuses an index of another corpus
         for line in unusual.lines():
             say(f"{line}.")
         return count, None if None in searched else depends_on
@@ -125,9 +112,7 @@ def mine(
         counts["passages"] += len(row["passages"])
         counts["copies"] += row["copies"]
 
-    failed = write_shared(
-        MINED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "mining", lambda each: each.id, seen
-    )
+    failed = write_shared(MINED, out, survey, read, QUESTIONS_AT_ONCE, lines, "mining", lambda each: each.id, seen)
     copies = f"; {counts['copies']:,} passages with a gold passage's text are none" if counts["copies"] else ""
     say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions{copies}.")
     failed.check()

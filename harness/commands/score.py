@@ -1,7 +1,6 @@
 """`infer.py score`: write the scores of a sentence encoder into a question file, as a retriever's scores."""
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,13 +55,11 @@ def score(
     from datamodules.formats.row_counts import RowCounts
     from harness.indexing.sentence_encoder import SentenceEncoder
     from harness.retrievers.question_passages import cosines
-    from harness.runtime.distributed import join_process_group
-    from harness.runtime.shared_lines import write_shared
+    from harness.runtime.shared_lines import check_unless_shared, write_shared
     from models.pretrained import MINILM
 
     check_questions(LAYOUT, [questions])
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
-        SCORED.check_writable(out)
+    check_unless_shared(SCORED, out)
     model = SentenceEncoder(encoder or MINILM, device, precision=precision)
     counts = {"questions": 0, "passages": 0, "replaced": 0}
     unusual = RowCounts(without_gold=None)
@@ -97,9 +94,7 @@ def score(
                 item["score"] = None if score is None else round(score, 6)
         return [json.dumps({**row, "scored_by": model.name}) for _, row in batch]
 
-    failed = write_shared(
-        SCORED, out, join_process_group(), survey, read, QUESTIONS_AT_ONCE, lines, "scoring", lambda each: each[0].id
-    )
+    failed = write_shared(SCORED, out, survey, read, QUESTIONS_AT_ONCE, lines, "scoring", lambda each: each[0].id)
     replaced = f"; scores of {counts['replaced']:,} questions were replaced" if counts["replaced"] else ""
     say(
         f"{out}: {counts['passages']:,} passages of {counts['questions']:,} questions scored by the cosine of "

@@ -8,8 +8,7 @@ from common.errors import UserError
 from common.packages import require
 from common.progress import say
 from common.ranges import Precision, ranged
-from harness.interfaces import LanguageModel, System
-from harness.readers.llm import read_by
+from harness.interfaces import System
 from harness.serving.worker import ServingLimits
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ def serve(
     host: str = "127.0.0.1",
     port: Port = 8000,
     limits: ServingLimits = ServingLimits(),  # noqa: B008 (frozen)
-    llm: LanguageModel | None = None,
     device: str = "auto",
     precision: Precision = "auto",
 ) -> None:
@@ -42,7 +40,6 @@ def serve(
         host: Address to listen on; 0.0.0.0 for all of this machine.
         port: Port to listen on; 0 for any that is free.
         limits: How much is taken at once.
-        llm: Language model that reads, in the place of the system's reader.
         device: Of the part alone: auto, cpu or cuda.
         precision: Of the part alone: auto (bf16 where the device has it in hardware), fp32 or bf16.
     """
@@ -56,48 +53,37 @@ def serve(
 
     listening = bound(host, port)
     key = os.environ.get(KEY_VARIABLE, "").strip()
-    run(_served(system, serving, limits, llm, device, precision), limits, listening, host, key)
+    run(_served(system, serving, limits, device, precision), limits, listening, host, key)
 
 
 def mcp(
     system: System,
     limits: ServingLimits = ServingLimits(),  # noqa: B008
-    llm: LanguageModel | None = None,
 ) -> None:
     """Give an assistant the tools `search` and `ask` of a system: a server of the Model Context Protocol on stdio.
 
     Args:
         system: The system that answers.
         limits: How much is taken at once.
-        llm: Language model that reads, in the place of the system's reader.
     """
     require("serve", "Serving")
     from harness.serving.backend import Backend
     from harness.serving.mcp_tools import mcp_server
 
-    backend = Backend(_served(system, None, limits, llm), limits)
+    backend = Backend(_served(system, None, limits), limits)
     try:
         mcp_server(backend).run("stdio")
     finally:
         backend.worker.close(limits.seconds)
 
 
-def _served(
-    system: System | None, serving: Path | None, limits: ServingLimits, llm: LanguageModel | None, *of_part: Any
-) -> Any:
-    """What is served, loaded.
-
-    Raises:
-        UserError: If a language model is given to a part alone.
-    """
+def _served(system: System | None, serving: Path | None, limits: ServingLimits, *of_part: Any) -> Any:
+    """What is served, loaded."""
     from harness.serving.parts import served_part, served_system
 
     if serving is not None:
-        if llm is not None:
-            raise UserError("--llm is the reader of a system, and --serving is a part alone: omit one of them.")
         return served_part(serving, limits, *of_part)
     assert system is not None
-    read_by(system, llm)
     served = served_system(system, limits)
     say(f"{served.name} is loaded.")
     return served

@@ -7,8 +7,7 @@ from common.answer_metrics import Normalization
 from common.errors import UserError
 from common.progress import say
 from harness.commands.evaluate import files_and_settings
-from harness.interfaces import LanguageModel, System
-from harness.readers.llm import read_by
+from harness.interfaces import System
 from harness.runtime.journal import remove_saved
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ def tune(
     out: Path,
     normalization: Normalization | None = None,
     tuning: dict[str, Any] | None = None,
-    llm: LanguageModel | None = None,
     memo: Path | None = None,
     **questions: Any,
 ) -> None:
@@ -33,12 +31,9 @@ def tune(
         out: File for what is fitted; one of an earlier run is replaced.
         normalization: How answers are normalized before they are compared; without it as in evaluate.
         tuning: Options of what is fitted for this system, such as --tuning.ks '[3,4]'; an unknown one lists all.
-        llm: Language model that reads, in the place of the system's reader: a class, or a file such as
-            configs/llm/openai.yaml.
         memo: Folder that keeps what is computed for the fit, such as pair scores, for further fits and evaluations.
         questions: See `QuestionFiles`.
     """
-    read_by(system, llm)
     from harness.evaluation.engine import answers_after
     from harness.evaluation.study import build, word_of
     from harness.runtime.failures import FailedQuestions, failure_of, telling_what_is_kept

@@ -13,7 +13,7 @@ from common.retrieval import search_for
 from harness.context_sources.budget import of_source, within_words
 from harness.interfaces import Retriever
 from harness.runtime.loading import load
-from harness.runtime.turns import with_turns
+from harness.runtime.long_questions import with_turns
 
 FACTS = "facts"  # `Passage.source` of what it finds
 NOTHING_FOUND = "no fact was found"

@@ -11,13 +11,13 @@ from pydantic import Field
 from common.answer_metrics import squad
 from common.chat import named_calls
 from common.context_sources import GENERATED, SourceContext
-from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
+from common.ranges import NonNegativeFloat, NonNegativeInt
 from common.records import Passage, Question, Ranked, as_questions
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import VALID, ParsedReply, ReplyFields, ask_parsed, json_object
 from harness.runtime.loading import load
-from harness.runtime.turns import with_turns
+from harness.runtime.long_questions import with_turns
 
 NOT_RETRIEVED = "The relevant information could not be retrieved."  # Figure 3's words of a model that knows nothing
 NOTHING_KNOWN = "the model has no information on it"
@@ -47,7 +47,6 @@ class GeneratedContext:
         prompt: Name of a prompt, or a .yaml file, with the place question, whose reply has that form.
         min_words: The floor; the paper's is 70.
         repairs: Further calls for a reply that cannot be used, at most.
-        max_tokens: Most tokens of a reply; the prompt's when omitted.
         temperature: 0 is greedy.
         sample: Number of the sample, with a temperature above 0: another number gives other texts.
 
@@ -63,12 +62,11 @@ class GeneratedContext:
         prompt: str = "generate_context",
         min_words: NonNegativeInt = 70,
         repairs: NonNegativeInt = 1,
-        max_tokens: PositiveInt | None = None,
         temperature: NonNegativeFloat = 0.0,
         sample: NonNegativeInt = 0,
     ) -> None:
         self.llm, self._prompt, self.min_words, self.repairs = llm, prompt, min_words, repairs
-        self._max_tokens, self.temperature, self.sample = max_tokens, temperature, sample
+        self.temperature, self.sample = temperature, sample
 
     def load(self) -> None:
         """Load the prompt and the language model."""
@@ -78,7 +76,7 @@ class GeneratedContext:
     @cached_property
     def prompt(self) -> Prompt:
         """With a place for the question."""
-        return Prompt.with_places(self._prompt, ["question"], max_tokens=self._max_tokens)
+        return Prompt.with_places(self._prompt, ["question"])
 
     @property
     def facts(self) -> list[str]:

@@ -21,7 +21,6 @@ from harness.readers.read_answers import sum_costs
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.runtime.loading import load
-from harness.runtime.long_questions import longest_fitting
 from harness.runtime.provenance import with_arguments
 
 NOTHING_FOUND = "no search found anything"
@@ -48,9 +47,7 @@ class WebContext:
             are read.
         summarizer: Language model that merges and summarizes; None leaves the passages as they are.
         prompt: Of the summarizer: a name or a .yaml file, with the places documents, question and sub_questions.
-        summary_tokens: Most tokens of a summary; the prompt's when omitted.
         temperature: Of the summarizer; 0 is greedy.
-        rank_constant: Of the reciprocal ranks.
         sample: Number of the sample, with a temperature above 0: another number gives other summaries.
 
     Raises:
@@ -70,16 +67,13 @@ class WebContext:
         max_words: PositiveInt | None = None,
         summarizer: LanguageModel | None = None,
         prompt: str = "summarize_web",
-        summary_tokens: PositiveInt | None = None,
         temperature: NonNegativeFloat = 0.0,
-        rank_constant: NonNegativeInt = 60,
         sample: NonNegativeInt = 0,
     ) -> None:
         self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
         self.sub_questions, self.per_query, self.passages = sub_questions, per_query, passages
-        self.max_words, self.summarizer, self.rank_constant = max_words, summarizer, rank_constant
+        self.max_words, self.summarizer = max_words, summarizer
         self.prompt_file, self.temperature, self.sample = prompt, temperature, sample
-        self._summary_tokens = summary_tokens
         _ = self._search  # a wrong option is told at once
 
     def load(self) -> None:
@@ -91,13 +85,13 @@ class WebContext:
     def _search(self) -> MultiQueryRetriever:
         return MultiQueryRetriever(
             self.retriever, self.rewriter, self.strategies, self.per_query, "rrf", original=self.rewriter is None,
-            rank_constant=self.rank_constant, max_queries=self.sub_questions,
+            max_queries=self.sub_questions,
         )  # fmt: skip
 
     @cached_property
     def prompt(self) -> Prompt:
         """Of the summarizer."""
-        return Prompt.with_places(self.prompt_file, ["question", "sub_questions"], max_tokens=self._summary_tokens)
+        return Prompt.with_places(self.prompt_file, ["question", "sub_questions"])
 
     @property
     def facts(self) -> list[str]:
@@ -157,38 +151,25 @@ class WebContext:
     ) -> list[SourceContext]:
         """The contexts with a summary in the place of their passages; as they are where a call fails."""
         assert self.summarizer is not None
-        rows = [row for row, context in enumerate(contexts) if context.passages]
         started = time.perf_counter()
-        merged = {row: self._merged(found[row]) for row in rows}
-        chats = {row: self._chat(found[row], merged[row]) for row in rows}
-        replies = self.summarizer.reply([chat for chat, _ in chats.values()])
+        merged = {row: self._merged(found[row]) for row, context in enumerate(contexts) if context.passages}
+        replies = self.summarizer.reply([self._chat(found[row], passages) for row, passages in merged.items()])
         seconds = (time.perf_counter() - started) / len(questions)
         summarized = list(contexts)
-        for row, reply in zip(rows, replies, strict=True):
-            summarized[row] = self._with_summary(contexts[row], merged[row], reply, chats[row][1])
+        for (row, passages), reply in zip(merged.items(), replies, strict=True):
+            summarized[row] = self._with_summary(contexts[row], passages, reply)
         return [replace(each, costs={**each.costs, "seconds/summary": seconds}) for each in summarized]
 
     def _merged(self, found: MultiQueryHits) -> tuple[Ranked, ...]:
         """The passages that are summarized."""
         return tuple(found.ranked) if self.max_words is None else within_words(found.ranked, self.max_words)
 
-    def _chat(self, found: MultiQueryHits, merged: Sequence[Ranked]) -> tuple[Chat, str]:
-        """The request, and the part of the passages that it shows if they are too long for the model."""
+    def _chat(self, found: MultiQueryHits, merged: Sequence[Ranked]) -> Chat:
+        shown = [hit.passage for hit in merged]
+        asked = "\n".join(f"- {search.query}" for search in found.searches)
+        return self.prompt.chat(self.temperature, self.sample, shown, question=found.question, sub_questions=asked)
 
-        def chat(characters: int | None = None) -> Chat:
-            shown = [replace(hit.passage, text=hit.passage.text[:characters]) for hit in merged]
-            asked = "\n".join(f"- {search.query}" for search in found.searches)
-            return self.prompt.chat(self.temperature, self.sample, shown, question=found.question, sub_questions=asked)
-
-        whole, room = chat(), getattr(self.summarizer, "room", None)
-        if room is None or room(whole) > 0:
-            return whole, ""
-        least = min(self.prompt.max_tokens, (room(chat(0)) - 1) // 2)  # of the summary
-        longest = max(len(hit.passage.text) for hit in merged)
-        kept = longest_fitting(1, longest, lambda count: least > 0 and room(chat(count)) >= least)
-        return (whole, "") if kept is None else (chat(kept), f"reads the first {kept:,} characters of each passage")
-
-    def _with_summary(self, context: SourceContext, merged: Sequence[Ranked], reply: Reply, cut: str) -> SourceContext:
+    def _with_summary(self, context: SourceContext, merged: Sequence[Ranked], reply: Reply) -> SourceContext:
         text = self.prompt.answer(reply.text).strip()
         costs = sum_costs(context.costs, named_calls(reply_costs((reply,)), "summary"))
         if reply.error or not text:
@@ -197,5 +178,5 @@ class WebContext:
         links = [link for hit in merged if (link := (hit.passage.metadata or {}).get("link"))]
         read = [{"id": hit.passage.id, "title": hit.passage.title} for hit in merged]
         summary = Passage.of("", text, WEB, metadata={"links": links} if links else None)
-        notes = {**context.notes, "summary of": read, **({"summary cut": cut} if cut else {})}
+        notes = {**context.notes, "summary of": read}
         return replace(context, passages=(Ranked(summary, 1.0),), costs=costs, notes=notes)

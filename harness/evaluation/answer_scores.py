@@ -3,6 +3,7 @@
 Shape legend: N questions, R rows.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion
-from common.errors import UserError
 from common.records import Answer, Question, nfkc
 from harness.answer_selection.answer_texts import is_refusal
 from harness.evaluation.bootstrap import paired_intervals
@@ -21,31 +21,15 @@ from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 MEASURES = ("EM %", "F1 %", "Acc %")
 
 
-def with_answers(questions: Sequence[Question]) -> list[Question]:
-    """The questions that have gold answers.
-
-    Raises:
-        UserError: If there is none.
-    """
-    usable = [question for question in questions if question.answers]
-    if not usable:
-        raise UserError(
-            f"None of the {len(questions)} questions has a gold answer: choose a file with answers, such as a dev file."
-        )
-    return usable
-
-
 def script_facts(questions: Sequence[Question], normalization: Normalization) -> list[str]:
     """A line for a report on gold answers in scripts without blanks between words; none if there are none."""
     count, answered = len(unspaced(questions)), sum(bool(question.answers) for question in questions)
     if not count:
         return []
-    how = (
-        f"{normalization} makes one word of a phrase: see the row characters, or type --normalization characters"
-        if normalization != "characters"
-        else "characters makes a word of each character (--normalization squad makes one of a phrase)"
-    )
-    return [f"{count:,} of {answered:,} questions have gold answers in a script without blanks between words; {how}"]
+    return [
+        f"{count:,} of {answered:,} questions have gold answers in a script without blanks between words: "
+        f"--normalization characters makes a word of each character, the others one of a phrase; it is {normalization}"
+    ]
 
 
 def score_answers(
@@ -113,17 +97,14 @@ def known_percent_cells(values_RN: ArrayLike, bootstrap: Bootstrap) -> list[Cell
     return cells
 
 
-def row_cells(
-    rows: Mapping[str, Sequence[NDArray[np.float64]]], bootstrap: Bootstrap, whole: float = 1.0
-) -> dict[str, list[Cell | None]]:
+def row_cells(rows: Mapping[str, Sequence[NDArray[np.float64]]], bootstrap: Bootstrap) -> dict[str, list[Cell | None]]:
     """The cells of rows: the mean of every (N,) array over its known values, with its interval.
 
     Args:
-        rows: Arrays of one value per question, NaN where it is undefined.
+        rows: Arrays of one value per question, 0 to 1, NaN where it is undefined.
         bootstrap: For the intervals.
-        whole: The value that is printed as 100: 1 for shares, 100 for per cent and other units.
     """
-    flat = [values_N / whole for row in rows.values() for values_N in row]
+    flat = [values_N for row in rows.values() for values_N in row]
     cells = iter(known_percent_cells(flat, bootstrap) if flat else [])
     return {name: list(islice(cells, len(row))) for name, row in rows.items()}
 
@@ -136,7 +117,6 @@ def differences_table(
     to: str,
     bootstrap: Bootstrap,
     of_it: bool = False,
-    whole: float = 1.0,
 ) -> ReportTable:
     """Paired differences of every row to one of them, on the questions for which both have a value.
 
@@ -148,7 +128,6 @@ def differences_table(
         to: The row to which the others are compared.
         bootstrap: For the intervals.
         of_it: Differences of this row to the others instead.
-        whole: As in `row_cells`.
     """
     values = {
         f"{to} - {row}" if of_it else row: [
@@ -158,7 +137,7 @@ def differences_table(
         if row != to
     }
     note = "Paired: on the questions for which both have a value."
-    cells = row_cells(values, bootstrap, whole)
+    cells = row_cells(values, bootstrap)
     return ReportTable(name, title, tuple(columns), cells, note=note, signed=frozenset(cells))
 
 
@@ -247,19 +226,24 @@ def withheld_tables(questions: Sequence[Question], answers: Sequence[Answer], se
     return tables
 
 
-def mean_cost(name: str, answers: Sequence[Answer]) -> tuple[str, float]:
-    """The name of a cost in tables, and its mean per question.
-
-    Of US dollars per 1,000 questions, as one costs too little.
-    """
-    mean = sum(answer.costs.get(name, 0.0) for answer in answers) / len(answers) if answers else 0.0
-    return ("US dollars per 1,000 questions", 1000 * mean) if name == "usd" else (name.replace("_", " "), mean)
-
-
-def costs_table(answers: Sequence[Answer]) -> ReportTable | None:
-    """Mean costs per question; None if no answer has any."""
-    means = {}
-    for name in dict.fromkeys(name for answer in answers for name in answer.costs):
-        shown, mean = mean_cost(name, answers)
-        means[shown] = [Cell(mean)]
-    return ReportTable("costs", "Costs per question", ("mean",), means, decimals=4) if means else None
+def costs_table(
+    systems: Mapping[str, Sequence[Answer]], name: str = "costs", title: str = "Costs per question"
+) -> ReportTable:
+    """Mean costs per question of every system: calls, tokens, US dollars per 1,000 questions, seconds by stage."""
+    totals = {system: Counter[str]() for system in systems}
+    for system, answers in systems.items():
+        for answer in answers:
+            totals[system].update(answer.costs)
+    names = dict.fromkeys(cost for own in totals.values() for cost in own)
+    counted, stages = ([cost for cost in names if ("seconds/" in cost) == timed] for timed in (False, True))
+    rows: dict[str, Cells] = {}
+    for system, own in totals.items():
+        means = {cost: total / len(systems[system]) for cost, total in own.items()}
+        cells = {cost: Cell(1000 * mean if cost == "usd" else mean) for cost, mean in means.items()}
+        seconds = Cell(float(sum(means.get(stage, 0.0) for stage in stages)))
+        rows[system] = [*map(cells.get, counted), seconds, *map(cells.get, stages)]
+    dollars = "US dollars per 1,000 questions"  # one costs too little
+    of_stages = ("seconds", *(f"s, {stage[8:].replace('_', ' ')}" for stage in stages))
+    columns = (*(dollars if cost == "usd" else cost.replace("_", " ") for cost in counted), *of_stages)
+    note = "Seconds on this machine, in batches; what several rows share is charged to each of them."
+    return ReportTable(name, title, columns, rows, note=note, column_decimals=dict.fromkeys((dollars, *of_stages), 4))

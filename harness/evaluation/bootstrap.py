@@ -12,27 +12,22 @@ _CELLS_AT_ONCE = 4_000_000  # resampled cells held at a time: 32 MB of int64
 
 
 def paired_intervals(
-    differences_RN: NDArray[np.float64], resamples: int = 10_000, seed: int = 0, confidence: float = 0.95
+    differences_RN: NDArray[np.float64], resamples: int = 10_000, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Percentile intervals of mean differences, with the same resamples for all rows.
+    """95% percentile intervals of mean differences, with the same resamples for all rows.
 
     Args:
         differences_RN: Row's score minus baseline's score, per question.
         resamples: How often N questions are drawn with replacement.
         seed: Of the random draws.
-        confidence: Share of resampled means inside the interval.
 
     Returns:
         Lower and upper ends (R, 2), in the unit of the differences.
 
     Raises:
-        ValueError: If there is no question or no resample, or the confidence is not between 0 and 1.
+        ValueError: If there is no question or no resample.
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it must be between 0 and 1")
-    means_BR = _resampled_means(differences_RN, resamples, seed)
-    tail = (1 - confidence) / 2
-    return np.quantile(means_BR, [tail, 1 - tail], axis=0).T
+    return np.quantile(_resampled_means(differences_RN, resamples, seed), [0.025, 0.975], axis=0).T
 
 
 def _resampled_means(values_RN: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:

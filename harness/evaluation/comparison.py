@@ -15,29 +15,25 @@ from numpy.typing import NDArray
 from common.files import write_json, write_text
 from common.records import Answer
 from harness.evaluation.answer_scores import (
+    costs_table,
     differences_table,
     known_percent_cells,
     masks_of_kinds,
-    mean_cost,
     row_cells,
     script_facts,
 )
 from harness.evaluation.engine import MeasuredSystem, Measures
-from harness.evaluation.judging import costs_table, judge_record, not_judged
+from harness.evaluation.judging import judge_costs_table, judge_record, not_judged
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
-from harness.evaluation.report import REPORT, defined, notes_of, write_tables
+from harness.evaluation.report import REPORT, notes_of, write_tables
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
 KINDS_OF = ("EM", "F1", "recall of gold", "has-answer recall")  # also shown by kind of question
 PLOTTED = ("EM", "recall of gold", "has-answer recall")
-COSTS = (
-    "retriever_calls", "model_calls", "rewriter_calls", "fallbacks", "tokens", "reply_tokens",
-    "failed_calls", "truncated_calls", "usd",
-)  # fmt: skip
 Values = NDArray[np.float64]  # (N,) of one measure, 0 to 1, NaN where it is undefined
 
 
@@ -62,39 +58,31 @@ def comparison_tables(measured: Mapping[str, MeasuredSystem], settings: Settings
         measured: System -> its results, on the same questions.
         settings: Of the evaluation.
     """
-    systems = all_systems(measured)
+    systems, questions = all_systems(measured), next(iter(measured.values())).questions
     judged = dict.fromkeys(name for each in measured.values() for name in each.judged.measures)
     known = [name for name in (*QUALITY, *judged) if any(_is_known(each.get(name)) for _, each in systems.values())]
-    first, none_N = next(iter(systems)), np.full(len(next(iter(measured.values())).questions), np.nan)
+    first, none_N = next(iter(systems)), np.full(len(questions), np.nan)
     values = {name: [measures.get(each, none_N) for each in known] for name, (_, measures) in systems.items()}
     cells = row_cells(values, settings.bootstrap)
     quality = {
         name: [*cells[name], Cell(float(np.mean([len(answer.evidence) for answer in answers])))]
         for name, (answers, _) in systems.items()
     }
+    note = (
+        "Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An empty "
+        "cell: the system has no reader, the file lacks what the measure needs, or no judge was asked."
+    )
+    points, title = [f"{name}, points" for name in known], f"Differences to {first}, points"
     tables = [
-        ReportTable(
-            "quality",
-            "Quality",
-            (*(f"{name} %" for name in known), "passages"),
-            quality,
-            note=(
-                "Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An "
-                "empty cell: the system has no reader, the file lacks what the measure needs, or no judge was asked."
-            ),
-        ),
-        differences_table(
-            "differences", f"Differences to {first}, points", [f"{name}, points" for name in known], values, first,
-            settings.bootstrap,
-        ),
-    ]  # fmt: skip
-    kinds = masks_of_kinds(next(iter(measured.values())).questions)
-    for name in KINDS_OF:
-        if name in known and len(kinds) > 1:
-            by_system = {row: measures[name] for row, (_, measures) in systems.items()}
-            own = [shown_name(system, each, each.word) for system, each in measured.items()]
-            tables += kind_tables(name, by_system, own, kinds, settings.bootstrap)
-    return [*tables, costs_of({name: answers for name, (answers, _) in systems.items()})]
+        ReportTable("quality", "Quality", (*(f"{name} %" for name in known), "passages"), quality, note=note),
+        differences_table("differences", title, points, values, first, settings.bootstrap),
+    ]
+    kinds = masks_of_kinds(questions)
+    for place, name in enumerate(known):
+        if name in KINDS_OF and len(kinds) > 1:
+            of_rows = {row: each[place] for row, each in values.items()}
+            tables += kind_tables(name, of_rows, [*measured], kinds, settings.bootstrap)
+    return [*tables, costs_table({name: answers for name, (answers, _) in systems.items()})]
 
 
 def kind_tables(
@@ -189,7 +177,7 @@ def write_comparison(
     else:
         kinds = dict.fromkeys(kind for each in measured.values() for kind in each.judged.verdicts)
         of_all = {kind: [v for each in measured.values() for v in each.judged.verdicts.get(kind, ())] for kind in kinds}
-        tables.append(costs_table(of_all))
+        tables.append(judge_costs_table(of_all))
         record = judge_record(judge, of_all, {name: each.judged.record["means"] for name, each in measured.items()})
     notes = notes_of(replace(settings, paper=None))  # the paper's figures are in the reports of the systems
     write_tables(folder, title, facts, tables, notes)
@@ -204,44 +192,14 @@ def write_comparison(
         for number in range(len(questions))
     ]
     systems = all_systems(measured)
-    answers = {
-        shown_name(name, each, variant): given
-        for name, each in measured.items()
-        for variant, given in each.systems.items()
-    }
-    measures = {name: defined(each) for name, (_, each) in systems.items()}
+    answers, measures = (
+        {name: each for name, (each, _) in systems.items()},
+        {name: each for name, (_, each) in systems.items()},
+    )
     plots = {"quality and cost": picture.read_bytes()}
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
     asked = files.record(len(questions), first.read)
     write_json(folder / REPORT, {"questions": asked, "systems": list(measured), "judge": record})
-
-
-def costs_of(systems: Mapping[str, Sequence[Answer]]) -> ReportTable:
-    """Mean costs per question of every system: calls, tokens, US dollars, and seconds by stage."""
-    used = [name for name in COSTS if any(name in answer.costs for answers in systems.values() for answer in answers)]
-    stages = dict.fromkeys(
-        name for answers in systems.values() for answer in answers for name in answer.costs if "seconds/" in name
-    )
-    rows: dict[str, Cells] = {}
-    for system, answers in systems.items():
-        mean = {name: mean_cost(name, answers)[1] for name in [*used, *stages]}
-        has = {name for answer in answers for name in answer.costs}
-        cells = {name: Cell(mean[name]) if name in has else None for name in [*used, *stages]}
-        seconds = [Cell(sum(mean[name] for name in stages)), *(cells[name] for name in stages)]
-        rows[system] = [*(cells[name] for name in used), *seconds]
-    columns = (
-        *(mean_cost(name, ())[0] for name in used),
-        "seconds",
-        *(f"s, {each[8:].replace('_', ' ')}" for each in stages),
-    )
-    return ReportTable(
-        "costs",
-        "Costs per question",
-        columns,
-        rows,
-        note="Seconds on this machine, in batches; what several rows share is charged to each of them.",
-        column_decimals=dict.fromkeys(columns[used.index("usd") if "usd" in used else len(used) :], 4),
-    )
 
 
 def plot_quality_and_cost(measured: Mapping[str, MeasuredSystem], path: Path) -> None:
@@ -249,18 +207,17 @@ def plot_quality_and_cost(measured: Mapping[str, MeasuredSystem], path: Path) ->
     systems = all_systems(measured)
     shown = [name for name in PLOTTED if any(_is_known(each[name]) for _, each in systems.values())]
     figure, panels = axes_of(len(shown))
-    colours = {name: f"C{place}" for place, name in enumerate(measured)}
+    colours = {
+        shown_name(name, each, row): f"C{n}" for n, (name, each) in enumerate(measured.items()) for row in each.systems
+    }
     for axes, name in zip(panels, shown, strict=True):
-        for system, each in measured.items():
-            for variant in each.systems:
-                row = shown_name(system, each, variant)
-                answers, measures = systems[row]
-                if not _is_known(measures[name]):
-                    continue
-                seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
-                point = max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name]))
-                size, marker = (90, "o") if row == system else (30, "x")
-                axes.scatter(*point, color=colours[system], s=size, marker=marker, label=row)
+        for row, (answers, measures) in systems.items():
+            if not _is_known(measures[name]):
+                continue
+            seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
+            point = max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name]))
+            size, marker = (90, "o") if row in measured else (30, "x")
+            axes.scatter(*point, color=colours[row], s=size, marker=marker, label=row)
         axes.set(xscale="log", xlabel="seconds per question", ylabel=f"{name}, %")
     save(figure, panels, path)
 

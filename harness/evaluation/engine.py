@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers, Study, word_of
 from harness.evaluation.tables import ReportTable, not_measured
-from harness.interfaces import Retriever, System
+from harness.interfaces import System
 from harness.retrievers.corpora import passages_of
 from harness.runtime.failures import (
     ERROR,
@@ -40,8 +40,8 @@ from harness.runtime.failures import (
     failure_of,
     may_be_of_one,
     telling_what_is_kept,
-    with_cut_notes,
 )
+from harness.runtime.long_questions import with_cut_notes
 from harness.runtime.memo import FOR_STUDY, Memo, settled
 
 QUESTIONS_AT_ONCE = 64
@@ -108,12 +108,11 @@ def measure(system: System, questions: Sequence[Question], study: Study | None, 
     systems: dict[str, Sequence[Answer]] = {word: answers, **variants}
     with telling_what_is_kept(_kept(len(questions), questions, memo)):
         judged = judgements(settings.judge, questions, answers, settings.bootstrap)
-    costs = costs_table(answers)
     tables = [
         *controls,
         *_answer_tables(questions, answers, settings, findings),
         evidence_table(questions, answers, settings, indexed),
-        *([costs] if costs else []),
+        costs_table({word: answers}),
         *findings.tables,
         *judged.tables,
     ]
@@ -234,14 +233,9 @@ def _controlled(
     return line, [table]
 
 
-@runtime_checkable
-class _Searching(Protocol):
-    retriever: Retriever | None
-
-
 def indexed_passages(system: System) -> int | None:
     """Number of passages that a system ranks, of the first index that it searches; None if it searches none."""
-    passages = passages_of(system.retriever) if isinstance(system, _Searching) else None
+    passages = passages_of(getattr(system, "retriever", None))
     return None if passages is None else len(passages)
 
 
@@ -257,12 +251,14 @@ def measures_of(
     scored = answer_values(questions, answers, settings)
     measures: Measures = dict(zip(("EM", "F1", "Acc"), scored if has_read(answers) else scored * np.nan, strict=True))
     most = max((len(answer.evidence) for answer in answers), default=0) or 1
-    retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,), indexed=indexed)
-    names = {"recall": "recall of gold", "hit": "hit", "has-answer": "has-answer recall"}
-    measures |= {name: retrieved[f"{key}@{most}"] for key, name in names.items()}
-    measures["MRR"] = retrieved["MRR"]
-    measures["Log-Rank"] = retrieved.get("Log-Rank", np.full(len(questions), np.nan))
-    return measures
+    found = retrieval_scores(questions, [answer.evidence for answer in answers], (most,), indexed=indexed)
+    return measures | {
+        "recall of gold": found[f"recall@{most}"],
+        "hit": found[f"hit@{most}"],
+        "has-answer recall": found[f"has-answer@{most}"],
+        "MRR": found["MRR"],
+        "Log-Rank": found.get("Log-Rank", np.full(len(questions), np.nan)),
+    }
 
 
 def _answer_tables(
@@ -278,7 +274,7 @@ def _answer_tables(
     else:
         tables = answer_tables([questions[place] for place in places], [answers[place] for place in places], settings)
     if settings.paper is not None and not findings.paper:
-        tables[0].paper = paper_answers(settings.paper, findings.budget)
+        tables[0].paper = paper_answers(settings.paper)
     return [*tables, *(withheld_tables(questions, answers, settings) if has_read(answers) else [])]
 
 

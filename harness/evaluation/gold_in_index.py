@@ -81,10 +81,9 @@ def with_gold_in_index(
                     gold=replace(question.gold, titles=(), corpus_ids=()),
                 )
             )
-    outcome = {
-        False: "are left out, for want of some of theirs (missing_gold missed counts these as missed)",
-        True: "have some that are not there and count as missed",
-    }[missed]
+    outcome = (
+        "have some that are not there and count as missed" if missed else "are left out, for want of some of theirs"
+    )
     said = f"{absent:,} of {len(questions):,} questions {outcome}" if absent else "all of them are there"
     lines = [f"gold passages looked up in {indexes[0].folder}: {said}"]
     if unclear:

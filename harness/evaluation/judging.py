@@ -27,9 +27,8 @@ TITLE = "Judged by a language model"
 CORRECT, HALF = "answers correct %", "answers correct %, half credit"
 _MEASURES = {CORRECT: "judged correct", HALF: "judged correct, half credit"}  # row -> its measure per question, 0 to 1
 _WORDS = {True: "relevant", False: "not relevant"}
-_COSTS = {  # cost of a verdict -> its column
-    "model_calls": "calls", "repairs": "repairs", "cached_calls": "cached calls", "tokens": "tokens read",
-    "reply_tokens": "tokens written", "usd": "US dollars", "seconds": "seconds",
+_COSTS = {  # costs of a verdict that are counted -> their columns
+    "model_calls": "calls", "repairs": "repairs", "tokens": "tokens read", "reply_tokens": "tokens written",
 }  # fmt: skip
 _NOTE = f"""\
 {CORRECT}: FreshQA's accuracy as DMQR-RAG has it scored; with half credit for partly correct answers: HiQA's accuracy. \
@@ -37,8 +36,7 @@ H@k: a relevant passage is among the first k; P@k: relevant passages among the f
 verdict failed does not count."""
 _COSTS_NOTE = """\
 Each request is asked once, also if several systems need its verdict, which is then charged to each of them. Calls: \
-repairs included. Cached calls: answered from the response cache, with the costs of the first time. No US dollars: the \
-model has no price in its config. Seconds: shares of the time of batches."""
+repairs included. No US dollars: the model has no price in its config. Seconds: shares of the time of batches."""
 
 Values = NDArray[np.float64]
 
@@ -70,7 +68,7 @@ def judgements(
     if judge is None:
         return Judgements([not_judged()])
     found: dict[Kind, list[list[Verdict]]] = {}
-    values: dict[str, Values] = {}  # row -> (N,) in per cent
+    values: dict[str, Values] = {}  # row -> (N,), 0 to 1
     rows: dict[str, Cells] = {}
     for kind in KINDS:
         names = (CORRECT, HALF) if kind == "answers" else retrieval_rows(judge.passages)
@@ -80,18 +78,20 @@ def judgements(
         values_RN, found[kind] = judged_values(judge, kind, questions, answers)
         own = dict(zip(names, values_RN, strict=True))
         failed = Cell(sum(each.fields is None for verdicts in found[kind] for each in verdicts))
-        for name, (cell,) in row_cells({name: [each_N] for name, each_N in own.items()}, bootstrap, 100).items():
+        for name, (cell,) in row_cells({name: [each_N] for name, each_N in own.items()}, bootstrap).items():
             count = Cell(int((~np.isnan(own[name])).sum()))
             rows[name] = [cell or not_measured("all verdicts failed"), count, failed]
         values |= own
     rows = {name: rows[name] for name in sorted(rows, key=lambda name: name not in values)}  # reasons last
     verdicts: dict[str, list[Verdict]] = {kind: [v for own in each for v in own] for kind, each in found.items()}
-    measures = {_MEASURES.get(row, row.removesuffix(" %")): each_N / 100 for row, each_N in values.items()}
+    measures = {_MEASURES.get(row, row.removesuffix(" %")): each_N for row, each_N in values.items()}
     tables = [ReportTable("judged", TITLE, ("mean", "questions", "failed verdicts"), rows, note=_NOTE)]
-    tables += [*_by_kind(values, questions, bootstrap), costs_table(verdicts)]
+    tables += [*_by_kind(values, questions, bootstrap), judge_costs_table(verdicts)]
     passages = [_first_passages(answer, judge.passages) for answer in answers]
     of_question = [{kind: own[number] for kind, own in found.items()} for number in range(len(passages))]
-    means = {row: float(np.nanmean(each_N)) if not np.isnan(each_N).all() else None for row, each_N in values.items()}
+    means = {
+        row: 100 * float(np.nanmean(each_N)) if not np.isnan(each_N).all() else None for row, each_N in values.items()
+    }
     return Judgements(
         tables, judge.facts, measures, verdicts, [_case(*each) for each in zip(of_question, passages, strict=True)],
         [_record(*each) for each in zip(of_question, passages, strict=True)], judge_record(judge, verdicts, means),
@@ -133,7 +133,7 @@ def judged_values(
         answers: With the passages.
 
     Returns:
-        (R, N) in per cent, NaN where they are undefined; lists of verdicts by question.
+        (R, N), 0 to 1, NaN where they are undefined; lists of verdicts by question.
     """
     asked = [*zip(questions, answers, strict=True)]
     cases: list[list[tuple[Question, Any]]]
@@ -152,11 +152,11 @@ def _values(kind: Kind, question: Question, verdicts: Sequence[Verdict], k: int)
     """The values of a kind's rows for one question, NaN where a failed verdict leaves them open."""
     if kind == "passages":
         relevant = [bool(each.fields["relevant"]) if each.fields else None for each in verdicts]
-        return [100 * each for each in hit_and_precision(relevant, k)]
+        return hit_and_precision(relevant, k)
     credit = 0.0 if question.answers else nan  # an empty answer is wrong
     for each in verdicts:
         credit = CREDIT[each.fields["verdict"]] if each.fields else nan
-    return [100 * (credit == 1) if credit == credit else nan, 100 * credit]
+    return float(credit == 1) if credit == credit else nan, credit
 
 
 def _first_passages(answer: Answer, k: int) -> list[Passage]:
@@ -176,13 +176,13 @@ def _by_kind(values: Mapping[str, Values], questions: Sequence[Question], bootst
     if CORRECT not in values or len(kinds) < 2:
         return []
     of_kind = {kind: [np.where(mask_N, values[row], nan) for row in (CORRECT, HALF)] for kind, mask_N in kinds.items()}
-    cells = row_cells(of_kind, bootstrap, 100)
+    cells = row_cells(of_kind, bootstrap)
     rows: dict[str, Cells] = {kind: [Cell(int(mask_N.sum())), *cells[kind]] for kind, mask_N in kinds.items()}
     title = "Answers judged correct, by kind of question"
     return [ReportTable("judged by kind", title, ("questions", CORRECT, HALF), rows)]
 
 
-def costs_table(
+def judge_costs_table(
     verdicts: Mapping[str, Sequence[Verdict]], name: str = "judge costs", title: str = "Costs of judging"
 ) -> ReportTable:
     """What the verdicts cost: calls, tokens, US dollars, seconds; equal requests count once.
@@ -194,24 +194,17 @@ def costs_table(
     """
     rows = {kind: _costs(each) for kind, each in verdicts.items()}
     rows["all"] = _costs([each for of_kind in verdicts.values() for each in of_kind])
-    columns = ("verdicts", "failed", *_COSTS.values())
-    decimals = dict.fromkeys(("calls", "repairs", "cached calls", "tokens read", "tokens written"), 0)
-    return ReportTable(
-        name, title, columns, rows, note=_COSTS_NOTE, decimals=1, column_decimals=decimals | {"US dollars": 4}
-    )
+    columns = ("verdicts", "failed", *_COSTS.values(), "US dollars", "seconds")
+    decimals = {"US dollars": 4, "seconds": 1}
+    return ReportTable(name, title, columns, rows, note=_COSTS_NOTE, column_decimals=decimals)
 
 
 def _costs(verdicts: Iterable[Verdict]) -> list[Cell | None]:
     asked = [*{each.key: each for each in verdicts}.values()]
-    failed = sum(each.fields is None for each in asked)
-    cells: list[Cell | None] = [Cell(len(asked)), Cell(failed)]
-    for name in _COSTS:
-        found = [each.seconds if name == "seconds" else each.costs.get(name) for each in asked]
-        known = [each for each in found if each is not None]
-        total = sum(known)
-        whole = name not in ("usd", "seconds")
-        cells.append((Cell(int(total)) if whole else Cell(total)) if known or whole else None)
-    return cells
+    counts = [len(asked), sum(each.fields is None for each in asked)]
+    counts += [int(sum(each.costs.get(name, 0.0) for each in asked)) for name in _COSTS]
+    priced = [each.costs["usd"] for each in asked if "usd" in each.costs]
+    return [*map(Cell, counts), Cell(sum(priced)) if priced else None, Cell(sum(each.seconds for each in asked))]
 
 
 def _record(found: Mapping[Kind, Sequence[Verdict]], passages: Sequence[Passage]) -> dict[str, object]:

@@ -6,7 +6,7 @@ hashes, and images inside the page: a text that became markup by mistake would s
 """
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from string import Template
@@ -28,7 +28,7 @@ def page(
     plots: Mapping[str, bytes],
     questions: Sequence[Question],
     systems: Mapping[str, Sequence[Answer]],
-    measures: Mapping[str, Mapping[str, Sequence[float]]],
+    measures: Mapping[str, Mapping[str, Iterable[float]]],
     cases: Sequence[Sequence[QuestionCase]] = (),
 ) -> str:
     """The page as text; write it as UTF-8.

@@ -6,7 +6,7 @@ passages of 5,000 questions at once would take most of the time in which the pag
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class QuestionCase:
 def browser_data(
     questions: Sequence[Question],
     systems: Mapping[str, Sequence[Answer]],
-    measures: Mapping[str, Mapping[str, Sequence[float]]],
+    measures: Mapping[str, Mapping[str, Iterable[float]]],
     cases: Sequence[Sequence[QuestionCase]] = (),
 ) -> Iterator[tuple[str, str]]:
     """(id, JSON) of every block; see `harness.evaluation.page.page` for the arguments.
@@ -44,7 +44,9 @@ def browser_data(
     questions-I    details of QUESTIONS_PER_BLOCK questions: gold passages, evidence, notes, costs, cases
     passages-I     title, text and labels of PASSAGES_PER_BLOCK passages; elsewhere a passage is its number
     """
-    names = _known_measures(systems, measures)
+    given = [(name, values) for own in measures.values() for name, values in own.items()]
+    known = {name for name, values in given if any(map(math.isfinite, values))}
+    names = [name for name in dict.fromkeys(name for name, _ in given) if name in known]
     values = [
         [[_number(value, 6) for value in measures.get(system, {}).get(name, ())] for name in names]
         for system in systems
@@ -70,15 +72,6 @@ def browser_data(
     ):
         for start in range(0, len(rows), size):
             yield f"{name}-{start // size}", _json(rows[start : start + size])
-
-
-def _known_measures(
-    systems: Mapping[str, Sequence[Answer]], measures: Mapping[str, Mapping[str, Sequence[float]]]
-) -> list[str]:
-    """The measures that are defined for some question under some system, in the order in which they are given."""
-    given = [(name, values) for system in systems for name, values in measures.get(system, {}).items()]
-    known = {name for name, values in given if any(math.isfinite(value) for value in values)}
-    return [name for name in dict.fromkeys(name for name, _ in given) if name in known]
 
 
 class _Passages:

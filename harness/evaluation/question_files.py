@@ -24,9 +24,8 @@ MissingGold = Literal["left_out", "missed"]  # what of a question some of whose 
 class AskedQuestions:
     """Questions that were read."""
 
-    questions: list[
-        "Question"
-    ]  # those with a gold answer or gold passages; of gold in the index, those that have all of it there
+    # those with a gold answer or gold passages; of gold in the index, those that have all of it there
+    questions: list["Question"]
     read: int  # number of questions before any was left out
     facts: list[str]  # for a report, the first about the files
 
@@ -127,18 +126,17 @@ class QuestionFiles:
                 if each.answers or each.source.withheld or each.gold.segments or _ships_gold(each)
             ]
         if not usable:
-            raise UserError(_why_none(gold, len(loaded)))
+            none = "a gold answer or gold passages: choose a file with answers, such as a dev file"
+            if gold == "index":
+                none = "all of its gold passages in the index: index their corpus, or type --gold file"
+            raise UserError(f"None of the {len(loaded)} questions has {none}.")
         if self.exclude_self:
             usable = [each.excluding_self() for each in usable]
             facts = [*facts, "the passage with a question's id or text is left out of what is retrieved for it"]
         skipped = 0 if gold == "index" else len(loaded) - len(usable)
-        part = (
-            ""
-            if self.validation_split is None
-            else f", of which training holds out the share {self.validation_split:g}"
-        )
+        held = f", of which training holds out the share {self.validation_split:g}" if self.validation_split else ""
         files = (
-            f"questions: {self.name} ({self.layout}{part}), {len(usable):,} evaluated, {skipped:,} skipped (no gold "
+            f"questions: {self.name} ({self.layout}{held}), {len(usable):,} evaluated, {skipped:,} skipped (no gold "
             "answer and no gold passages)"
         )
         return AskedQuestions(usable, len(loaded), [files, *facts, *counts.lines()])
@@ -164,18 +162,6 @@ class QuestionFiles:
             **({"gold": self.gold, "missing_gold": self.missing_gold} if self.gold == "index" else {}),
             **({"exclude_self": True} if self.exclude_self else {}),
         }
-
-
-def _why_none(gold: Gold, loaded: int) -> str:
-    if gold == "index":
-        return (
-            f"None of the {loaded} questions has all of its gold passages in the index: index their corpus, or "
-            "type --gold file."
-        )
-    return (
-        f"None of the {loaded} questions has a gold answer or gold passages: choose a file with answers, such as a "
-        "dev file."
-    )
 
 
 def _ships_gold(question: "Question") -> bool:

@@ -13,17 +13,17 @@ import numpy as np
 from common.files import write_json, write_text
 from common.outputs import OutputFolder, known_files
 from harness.evaluation.answer_scores import script_facts
-from harness.evaluation.engine import MeasuredSystem, Measures
+from harness.evaluation.engine import MeasuredSystem
 from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.settings import Settings
-from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown, tables_not_measured
+from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown
 from harness.interfaces import System
 from harness.readers.llm import LlmReader
 from harness.retrievers.corpora import index_records
-from harness.retrievers.retriever_tree import facts_of
 from harness.runtime.provenance import models_of
+from harness.runtime.retriever_tree import facts_of
 
 REPORT = "report.json"
 FILES = (REPORT, "report.csv", "report.md", "report.html", "questions.jsonl", "*.png")
@@ -74,9 +74,8 @@ def write_report(
     ]
     for file, draw in measured.findings.plots.items():
         draw(folder / file)
-    write_tables(
-        folder, title, facts, measured.tables, notes_of(settings, measured.findings.notes, measured.findings.paper)
-    )
+    notes = notes_of(settings, measured.findings.notes, measured.findings.paper)
+    write_tables(folder, title, facts, measured.tables, notes)
     write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(measured)))
     write_json(
         folder / REPORT,
@@ -87,19 +86,13 @@ def write_report(
             "indexes": indexes_of_system(system),
             "models": model_facts(system),
             "normalization": settings.normalization,
-            "bootstrap": {
-                "resamples": settings.bootstrap.resamples,
-                "seed": settings.bootstrap.seed,
-                "confidence": 0.95,
-            },
+            "bootstrap": asdict(settings.bootstrap) | {"confidence": 0.95},
             "verdict": measured.verdict,
             "study": measured.findings.settings,
             "judge": measured.judged.record or None,
             "means": {
-                system: {name: _mean(values) for name, values in each.items()}
-                for system, each in measured.measures.items()
+                row: {name: _mean(values) for name, values in each.items()} for row, each in measured.measures.items()
             },
-            "not measured": tables_not_measured(measured.tables),
             "seconds": measured.seconds,
         },
     )
@@ -108,11 +101,11 @@ def write_report(
         title,
         facts,
         measured.tables,
-        notes_of(settings, measured.findings.notes, measured.findings.paper),
+        notes,
         {caption: file.read_bytes() for caption, file in plots.items()},
         measured.questions,
         measured.systems,
-        {system: defined(each) for system, each in measured.measures.items()},
+        measured.measures,
         [measured.cases_of(number) for number in range(count)],
     )
     write_text(folder / "report.html", html)
@@ -139,11 +132,6 @@ def model_facts(system: System) -> list[str]:
     for part in models_of(system).values():
         facts += part.facts(alone) if isinstance(part, LlmReader) else facts_of(part)
     return facts
-
-
-def defined(measures: Measures) -> dict[str, list[float]]:
-    """The measures that are defined for at least one question, for the page."""
-    return {name: [*map(float, values)] for name, values in measures.items() if not np.isnan(values).all()}
 
 
 def write_tables(folder: Path, title: str, facts: Sequence[str], tables: Sequence[ReportTable], notes: str) -> None:

@@ -6,10 +6,9 @@ at k.
 Shape legend: N questions.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
-from math import inf, nan
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +25,7 @@ def retrieval_scores(
     questions: Sequence[Question],
     evidence: Sequence[Sequence[Ranked]],
     ks: Sequence[int],
-    answers_in_all: bool = False,
     indexed: int | None = None,
-    gamma: float = 1.0,
-    holders: Sequence[Holders] | None = None,
 ) -> dict[str, NDArray[np.float64]]:
     """Scores of every question's evidence against its gold passages and its answers; (N,) each, 0 to 1.
 
@@ -53,27 +49,20 @@ def retrieval_scores(
                       in the evidence counts as last; only with `indexed`
         has-answer@k  1 if one of the first k contains an answer by DPR's rule (`common.answer_metrics.has_answer`),
                       else 0
-        has-answer precision@k  those of the first k that contain one, divided by k; only with `answers_in_all`
+        has-answer precision@k  those of the first k that contain one, divided by k
 
     Args:
         questions: The questions, with the gold passages and answers of their file.
         evidence: The passages found for each question, best first.
         ks: Numbers of passages, in the order of the columns.
-        answers_in_all: Search all of the first passages for an answer, not only up to the first that contains one.
         indexed: Number of passages of the index that was searched.
-        gamma: Of the Log-Rank Index.
-        holders: Of every question, see `holders_of`; None: looked up in its evidence.
 
     Returns:
-        The columns by name: for each k `recall@k`, `all@k`, `hit@k`, `precision@k`, `has-answer@k`, with
-        `answers_in_all` `has-answer precision@k`, then `MRR`, `EM`, `F1`, and with `indexed` `Log-Rank`.
+        The columns by name: for each k `recall@k`, `all@k`, `hit@k`, `precision@k`, `has-answer@k`, `has-answer
+        precision@k`, then `MRR`, `EM`, `F1`, and with `indexed` `Log-Rank`.
     """
-    of_questions: Sequence[Holders | None] = [None] * len(questions) if holders is None else holders
-    rows = [
-        _scores(question, hits, held, ks, answers_in_all, indexed, gamma)
-        for question, hits, held in zip(questions, evidence, of_questions, strict=True)
-    ]
-    of_k = ("recall", "all", "hit", "precision", "has-answer", *["has-answer precision"] * answers_in_all)
+    rows = [_scores(question, hits, ks, indexed) for question, hits in zip(questions, evidence, strict=True)]
+    of_k = ("recall", "all", "hit", "precision", "has-answer", "has-answer precision")
     names = [*(f"{name}@{k}" for k in ks for name in of_k), "MRR", "EM", "F1", *["Log-Rank"] * (indexed is not None)]
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
 
@@ -119,49 +108,35 @@ def by_document(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
     return found
 
 
-def _scores(
-    question: Question,
-    hits: Sequence[Ranked],
-    holders: Holders | None,
-    ks: Sequence[int],
-    answers_in_all: bool,
-    indexed: int | None,
-    gamma: float,
-) -> dict[str, float]:
+def _scores(question: Question, hits: Sequence[Ranked], ks: Sequence[int], indexed: int | None) -> dict[str, float]:
     """One question's scores by column."""
     passages = list({hit.passage.id: hit.passage for hit in hits}.values())
-    gold, relevant = gold_places(question, passages, holders)
+    gold, relevant = gold_places(question, passages)
     places = [place for place in gold if place]
-    with_answer = _with_answer(passages[: max(ks, default=0)], question.answers)
-    held = [*with_answer] if answers_in_all else [*islice(with_answer, 1)]
-    first_answer = min(held, default=inf)
+    first = enumerate(passages[: max(ks, default=0)], start=1)
+    held = [place for place, each in first if _has_answer(each.text, tuple(question.answers))]
     scores = {
         "MRR": (1 / min(places) if places else 0.0) if gold else nan,
         "EM": float(len(places) == len(gold) and len(relevant) == len(passages)) if gold else nan,
         "F1": _f1(len(places) / len(gold), len(relevant) / len(passages) if passages else 0.0) if gold else nan,
     }
     if indexed is not None:
-        scores["Log-Rank"] = log_rank_index(gold, max(indexed, len(passages)), gamma)
+        scores["Log-Rank"] = log_rank_index(gold, max(indexed, len(passages)))
     for k in ks:
         found = sum(place <= k for place in places)
         scores[f"recall@{k}"] = found / len(gold) if gold else nan
         scores[f"all@{k}"] = float(found == len(gold)) if gold else nan
         scores[f"hit@{k}"] = float(found > 0) if gold else nan
         scores[f"precision@{k}"] = sum(place <= k for place in relevant) / k if gold else nan
-        scores[f"has-answer@{k}"] = float(first_answer <= k) if question.answers else nan
-        if answers_in_all:
-            scores[f"has-answer precision@{k}"] = sum(place <= k for place in held) / k if question.answers else nan
+        answered = sum(place <= k for place in held)
+        scores[f"has-answer@{k}"] = float(answered > 0) if question.answers else nan
+        scores[f"has-answer precision@{k}"] = answered / k if question.answers else nan
     return scores
 
 
 def _f1(recall: float, precision: float) -> float:
     """Their harmonic mean."""
     return 2 * recall * precision / (recall + precision) if recall and precision else 0.0
-
-
-def _with_answer(passages: Sequence[Passage], answers: Sequence[str]) -> Iterator[int]:
-    """Places, from 1, of the passages that contain an answer."""
-    return (place for place, each in enumerate(passages, start=1) if _has_answer(each.text, tuple(answers)))
 
 
 @lru_cache(maxsize=2**17)  # the rows of a study have passages in common

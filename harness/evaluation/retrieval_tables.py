@@ -13,7 +13,7 @@ from common.records import Answer, Question
 from harness.evaluation.answer_scores import known_percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.settings import Settings
-from harness.evaluation.tables import Cells, ReportTable, not_measured
+from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 
 ROWS = {  # score -> its row
     "recall": "recall of gold passages",
@@ -23,7 +23,9 @@ ROWS = {  # score -> its row
     "has-answer": "has-answer recall",
     "has-answer precision": "has-answer precision",
 }
-OF_ALL = {"MRR": "MRR", "EM": "EM of the passages", "F1": "F1 of the passages"}  # scores of all evidence -> their rows
+OF_ALL = {  # scores of all evidence -> their rows
+    "MRR": "MRR", "EM": "EM of the passages", "F1": "F1 of the passages", "Log-Rank": "Log-Rank Index",
+}  # fmt: skip
 
 
 def evidence_table(
@@ -41,46 +43,31 @@ def evidence_table(
     """
     most = max((len(answer.evidence) for answer in answers), default=0)
     ks = [*(k for k in settings.ks if k < most), max(1, most)]
-    scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, True, indexed)
+    scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, indexed)
     cells = dict(zip(scores, known_percent_cells([*scores.values()], settings.bootstrap), strict=True))
     several = any(len(each.gold_groups) > 1 or len(each.gold.segments) > 1 for each in questions)
+
+    def cell(name: str) -> Cell:
+        unknown = "has a gold answer" if name.startswith("has-answer") else "ships its gold passages"
+        return cells[name] or not_measured(f"no question {unknown}" if most else "no passage was found")
+
     rows: dict[str, Cells] = {
-        title: [cells[f"{name}@{k}"] or not_measured(_why(name, most)) for k in ks]
-        for name, title in ROWS.items()
-        if several or name != "all"
+        title: [cell(f"{name}@{k}") for k in ks] for name, title in ROWS.items() if several or name != "all"
     }
-    for name, title in OF_ALL.items():
-        if several or name == "MRR":
-            rows[title] = [*([None] * (len(ks) - 1)), cells[name] or not_measured(_why(name, most))]
-    if indexed is not None:
-        row = cells["Log-Rank"] or not_measured(_why("Log-Rank", most))
-        rows["Log-Rank Index"] = [*([None] * (len(ks) - 1)), row]
+    of_all = ["MRR", *["EM", "F1"] * several, *["Log-Rank"] * (indexed is not None)]
+    rows |= {OF_ALL[name]: [*[None] * (len(ks) - 1), cell(name)] for name in of_all}
     gold, answered = (int((~np.isnan(scores[f"{name}@{ks[0]}"])).sum()) for name in ("recall", "has-answer"))
+    mean = sum(len(answer.evidence) for answer in answers) / max(1, len(answers))
     note = (
-        f"Over the evidence, at most {most} passages{_on_average(answers, most)}, in its order. Gold passages are "
-        f"known for {gold:,} questions, answers for {answered:,}. Precision is divided by k. Has-answer: a passage "
-        "contains a gold answer (DPR's rule)."
+        f"Over the evidence, at most {most} passages, {mean:.1f} on average, in its order. Gold passages are known for "
+        f"{gold:,} questions, answers for {answered:,}. Precision is divided by k. Has-answer: a passage contains a "
+        "gold answer (DPR's rule)."
     )
     if several:
-        note += (
-            " EM and F1 of the passages: all that were returned for a question, however many, against all of its gold "
-            "passages."
-        )
+        note += " EM and F1 of the passages: all that were returned for a question, against all of its gold passages."
     if indexed is not None:
         note += (
             f" Log-Rank Index (HiQA, gamma 1): of {indexed:,} indexed passages; gold that is not in the evidence "
             "counts as last."
         )
     return ReportTable("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)
-
-
-def _on_average(answers: Sequence[Answer], most: int) -> str:
-    """The mean number of passages, where not all questions have the same."""
-    mean = sum(len(answer.evidence) for answer in answers) / max(1, len(answers))
-    return f", {mean:.1f} on average" if mean < most else ""
-
-
-def _why(name: str, most: int) -> str:
-    if not most:
-        return "no passage was found"
-    return "no question has a gold answer" if name.startswith("has-answer") else "no question ships its gold passages"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from common.command_line import in_one_line
 from common.errors import UserError
@@ -51,7 +51,6 @@ class Findings:
     cases: Sequence[Sequence[QuestionCase]] = ()
     plots: dict[str, Callable[[Path], None]] = field(default_factory=dict)  # file name -> draws the plot into a file
     paper: str = ""  # name of the paper whose figures stand in the study's own tables; else `Settings.paper` chooses
-    budget: int | None = None  # of the system's passages, where a paper's tables have rows for several
 
 
 class Study(Protocol):
@@ -59,9 +58,9 @@ class Study(Protocol):
 
     The system's class names it: `study = "module:class"`.
 
-    The constructor's parameters are the options `--study.*`. A method `check(system, out, layout)` is called before
-    anything is loaded, where there is one; `out` is the report's folder. A class attribute `needs_gold` that is true
-    makes an index without any of the gold passages an error; otherwise the report only says so.
+    The constructor's parameters are the options `--study.*`. A method `check(system)` is called before anything is
+    loaded, where there is one. A class attribute `needs_gold` that is true makes an index without any of the gold
+    passages an error; otherwise the report only says so.
     """
 
     def rows_of(self, system: Any) -> Mapping[Any, System]:
@@ -102,21 +101,6 @@ class Tuning(Protocol):
         """
 
 
-@runtime_checkable
-class _Studied(Protocol):
-    study: str | None
-
-
-@runtime_checkable
-class _Fitted(Protocol):
-    tuning: str | None
-
-
-@runtime_checkable
-class _Checked(Protocol):
-    def check(self, *about: Any) -> None: ...
-
-
 def word_of(system: System) -> str:
     """A system's word: the name of its module, or of the package if the module is `system`."""
     *packages, module = type(system).__module__.split(".")
@@ -129,12 +113,7 @@ def class_of(system: System, what: What) -> type | None:
     Raises:
         UserError: If there is no such class.
     """
-    named = None
-    if what == "study" and isinstance(system, _Studied):
-        named = system.study
-    elif what == "tuning" and isinstance(system, _Fitted):
-        named = system.tuning
-    if named is None:
+    if (named := getattr(system, what, None)) is None:
         return None
     try:
         found: type = resolve_name(named)
@@ -149,7 +128,7 @@ def study_options(system: System) -> list[str]:
     return list(inspect.signature(kind).parameters) if kind else []
 
 
-def build(system: System, what: What, options: Mapping[str, Any] | None, *checked: object) -> Any:
+def build(system: System, what: What, options: Mapping[str, Any] | None) -> Any:
     """The study of a system, or its tuning, with checked options; None if the system has none.
 
     A part that an option names, such as a reader, is the system's own where class and arguments are the same.
@@ -158,7 +137,6 @@ def build(system: System, what: What, options: Mapping[str, Any] | None, *checke
         system: The system.
         what: Which of both.
         options: Of the command line.
-        checked: Given to the method `check`, behind the system.
 
     Raises:
         UserError: If an option is unknown, of another type or out of range, or there is nothing to take it.
@@ -182,6 +160,6 @@ def build(system: System, what: What, options: Mapping[str, Any] | None, *checke
     except ArgumentError as error:
         raise UserError(f"{in_one_line(str(error))}.") from error
     built = parser.instantiate(given, instantiators=[(reusing(system), object, True)])[what]
-    if isinstance(built, _Checked):
-        built.check(system, *checked)
+    if hasattr(built, "check"):
+        built.check(system)
     return built

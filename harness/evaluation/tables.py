@@ -14,7 +14,6 @@ from common.shown_text import csv_cell, html, markdown
 
 CSV_COLUMNS = ("table", "row", "column", "value", "interval_low", "interval_high", "source", "note")
 _NOT_MEASURED = "not measured: "
-_PAPER_CLASS = ' class="paper"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,6 @@ class ReportTable:
         decimals: Digits after the decimal point.
         signed: Rows or columns that are differences, printed with their sign.
         column_decimals: Digits after the decimal point in columns where they differ.
-        published: Columns with a paper's published results.
     """
 
     name: str
@@ -66,7 +64,6 @@ class ReportTable:
     decimals: int = 2
     signed: frozenset[str] = frozenset()
     column_decimals: Mapping[str, int] = field(default_factory=dict)
-    published: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for name, cells in [*self.rows.items(), *self.paper.items()]:
@@ -89,21 +86,9 @@ def tables_csv(tables: Sequence[ReportTable]) -> str:
                     if cell is not None:
                         ends = [_digits(end) for end in cell.interval] if cell.interval else ["", ""]
                         note = _NOT_MEASURED + cell.reason if cell.reason else ""
-                        by = "paper" if column in table.published else source
                         texts = map(csv_cell, (table.name, name, column))
-                        writer.writerow([*texts, _digits(cell.value), *ends, by, csv_cell(note)])
+                        writer.writerow([*texts, _digits(cell.value), *ends, source, csv_cell(note)])
     return text.getvalue()
-
-
-def tables_not_measured(tables: Sequence[ReportTable]) -> dict[str, dict[str, dict[str, str]]]:
-    """The reasons of all cells without a value: table -> row -> column -> reason."""
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for table in tables:
-        for name, cells in table.rows.items():
-            reasons = {c: cell.reason for c, cell in zip(table.columns, cells, strict=True) if cell and cell.reason}
-            if reasons:
-                found.setdefault(table.name, {})[name] = reasons
-    return found
 
 
 def tables_markdown(title: str, facts: Sequence[str], tables: Sequence[ReportTable], notes: str) -> str:
@@ -123,12 +108,11 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 
 
 def tables_html(tables: Sequence[ReportTable]) -> str:
-    """The tables as HTML, with the cells of the Markdown report; every table has an id and a caption.
+    """The tables as HTML, with the cells of the Markdown report; every table has a caption.
 
-    Rows and columns of a paper have the class `paper`, cells without a value the class `absent`.
+    Rows of a paper have the class `paper`, cells without a value the class `absent`.
     """
-    used: set[str] = set()
-    return "\n".join(_html_table(table, _html_id(table.name, used)) for table in tables)
+    return "\n".join(map(_html_table, tables))
 
 
 def html_paragraphs(text: str, css_class: str) -> str:
@@ -136,29 +120,17 @@ def html_paragraphs(text: str, css_class: str) -> str:
     return "".join(f'<p class="{css_class}">{html(part)}</p>' for part in re.split(r"\n\s*\n", text.strip()) if part)
 
 
-def _html_id(name: str, used: set[str]) -> str:
-    """An id made of the table's name; with a number where an earlier table has the same."""
-    stem = "table-" + (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unnamed")
-    found, number = stem, 2
-    while found in used:
-        found, number = f"{stem}-{number}", number + 1
-    used.add(found)
-    return found
-
-
-def _html_table(table: ReportTable, id_: str) -> str:
+def _html_table(table: ReportTable) -> str:
     reason, rows = _printed(table)
     width = len(table.columns) + 1
     body = [f'<tr><td class="absent" colspan="{width}">{html(reason)}</td></tr>'] if reason else []
     for name, cells, of_paper in rows:
-        head = f"{'<em>paper:</em> ' if of_paper else ''}{html(name)}"
-        body.append(f'<tr{_PAPER_CLASS * of_paper}><th scope="row">{head}</th>{_html_cells(table, cells)}</tr>')
-    columns = "".join(
-        f'<th scope="col"{_PAPER_CLASS * (column in table.published)}>{html(column)}</th>' for column in table.columns
-    )
+        css_class, mark = (' class="paper"', "<em>paper:</em> ") if of_paper else ("", "")
+        body.append(f'<tr{css_class}><th scope="row">{mark}{html(name)}</th>{_html_cells(cells)}</tr>')
+    columns = "".join(f'<th scope="col">{html(column)}</th>' for column in table.columns)
     return "\n".join(
         [
-            f'<div class="table"><div class="scroll" tabindex="0"><table id="{id_}">',
+            '<div class="table"><div class="scroll" tabindex="0"><table>',
             f"<caption>{html(table.title)}</caption>",
             *([f"<thead><tr><td></td>{columns}</tr></thead>"] if rows else []),
             "<tbody>",
@@ -169,13 +141,12 @@ def _html_table(table: ReportTable, id_: str) -> str:
     )
 
 
-def _html_cells(table: ReportTable, cells: Sequence[str]) -> str:
+def _html_cells(cells: Sequence[str]) -> str:
     """A reason that stands for the whole row spans it."""
     if len(cells) > 1 and cells[0].startswith(_NOT_MEASURED) and not any(cells[1:]):
         return f'<td class="absent" colspan="{len(cells)}">{html(cells[0])}</td>'
     absent = [' class="absent"' if cell.startswith(_NOT_MEASURED) else "" for cell in cells]
-    classes = [a or _PAPER_CLASS * (column in table.published) for a, column in zip(absent, table.columns, strict=True)]
-    return "".join(f"<td{css_class}>{html(cell)}</td>" for css_class, cell in zip(classes, cells, strict=True))
+    return "".join(f"<td{css_class}>{html(cell)}</td>" for css_class, cell in zip(absent, cells, strict=True))
 
 
 def _table(table: ReportTable) -> list[str]:
@@ -187,9 +158,7 @@ def _table(table: ReportTable) -> list[str]:
 
 
 def _printed(table: ReportTable) -> tuple[str, list[tuple[str, list[str], bool]]]:
-    """The sentence that stands for our rows if all lack a value for one reason, else empty.
-
-    Also the rows that are printed.
+    """The sentence that stands for our rows if all lack a value for one reason, else empty; and the rows.
 
     A row is its name, its cells, and whether it is the paper's.
     """

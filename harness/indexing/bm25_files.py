@@ -66,7 +66,7 @@ def write_bm25(runs: Runs, k1: float, b: float, folder: Path) -> None:
                     frequencies_P = piece["frequency"].astype(np.float32)
                     share_P = frequencies_P / (saturation_N[piece["passage"]] + frequencies_P)
                     data.write((idf_W[words] * share_P).astype("<f4").tobytes())
-                    progress.advance(len(piece))
+                    progress.update(len(piece))
 
 
 def inverse_document_frequencies(passages_W: np.ndarray, count: int) -> np.ndarray:

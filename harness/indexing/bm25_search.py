@@ -41,11 +41,6 @@ class Postings:
             np.asarray(np.load(folder / name, mmap_mode="r", allow_pickle=False)) for name in (DATA, INDICES, INDPTR)
         )
 
-    @property
-    def size_bytes(self) -> int:
-        """Of the mapped files."""
-        return self._data.nbytes + self._indices.nbytes + self.starts_W.nbytes
-
     def scores(self, query: Query, first: int = 0, end: int | None = None) -> np.ndarray:
         """Scores of the passages from `first` to before `end`, float32; all passages when omitted."""
         end = self.passages if end is None else end

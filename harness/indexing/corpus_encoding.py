@@ -10,11 +10,9 @@ Vectors are found by their texts (`harness.indexing.known_vectors`), whatever co
 they were encoded for: so a build goes on, and an index of a corpus that has changed takes over what it can.
 """
 
-import shutil
 from collections.abc import Iterator
 from functools import partial as partial_function
 from hashlib import blake2b
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,8 +63,8 @@ def start_or_resume(partial: Path, recipe: dict, build: Build, corpus: Path) -> 
     advice = f"To discard it, type --overwrite true, or remove {partial}."
     recorded = read_json(record, advice) if record.is_file() else {}
     same_source = recorded.pop("origin", None) == origin is not None
-    goes_on = recorded == recipe or (same_source and differs_in_content_only(recorded, recipe))
-    if record.is_file() and not goes_on and not build.overwrite:
+    goes_on = recorded == recipe or (same_source and differs_in_content_only(recorded, recipe)) or build.overwrite
+    if record.is_file() and not goes_on:
         raise UserError(
             f"{partial} holds an unfinished build that differs in: {differences(recorded, recipe)}. "
             f"Finish it with its own options. {advice}"
@@ -86,12 +84,12 @@ def start_or_resume(partial: Path, recipe: dict, build: Build, corpus: Path) -> 
 
 def encoded_chunks(partial: Path, encoder: "SentenceEncoder") -> list[Part]:
     """The chunks of a partial folder that are whole, and of this encoder."""
-    parts: list[Part] = []
+    parts, dtype = list[Part](), _dtype(encoder)
     for path in sorted(partial.glob(_CHUNKS)):
         content = path.read_bytes()
         if path.name == _name(content):
-            keys = np.frombuffer(content, _dtype(encoder))["key"].copy()
-            parts.append((keys, partial_function(_vectors, path, _dtype(encoder))))
+            keys = np.frombuffer(content, dtype)["key"].copy()
+            parts.append((keys, lambda path=path: np.memmap(path, dtype, "r")["vector"]))  # type: ignore[misc]
     return parts
 
 
@@ -135,7 +133,7 @@ def encode_chunks(
                 f"{encoder.name} returns vectors that are not finite. Try --dense.precision fp32 or another encoder."
             )
         content = chunk_C.tobytes()
-        write_atomically(partial / _name(content), methodcaller("write_bytes", content))
+        write_atomically(partial / _name(content), partial_function(Path.write_bytes, data=content))
         encoded += len(new)
         if encoder.cut_rows:
             cut, first = cut + len(encoder.cut_rows), first or texts[encoder.cut_rows[0]]
@@ -180,11 +178,6 @@ def read_vectors(store: PassageStore, known: KnownVectors, partial: Path) -> Ite
         yield known.of(keys)
 
 
-def discard(partial: Path) -> None:
-    """Delete a partial folder."""
-    shutil.rmtree(partial, ignore_errors=True)
-
-
 def _texts(store: PassageStore, start: int, count: int) -> list[str]:
     return [indexed_text(passage) for passage in store.part(start, min(start + count, len(store)))]
 
@@ -195,8 +188,3 @@ def _dtype(encoder: "SentenceEncoder") -> np.dtype:
 
 def _name(content: bytes) -> str:
     return f"chunk-{blake2b(content, digest_size=16).hexdigest()}"
-
-
-def _vectors(path: Path, dtype: np.dtype) -> np.ndarray:
-    vectors_CD: np.ndarray = np.memmap(path, dtype, "r")["vector"]
-    return vectors_CD

@@ -15,24 +15,22 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import regex
 
 from common.records import clean
 from common.words import WORDS, word_texts, words_of
-
-if TYPE_CHECKING:
-    from regex import Pattern
 
 Keyword = tuple[str, ...]  # its words, as `common.words` compares them
 
 RECIPE = {"recognizer": "patterns", "version": 4, "words": WORDS}  # of `names`, for the index manifest
 _MAX_WORDS = 6  # of a keyword
-_CODE = r"[^\W_]+(?:[-/.&][^\W_]+)*(?:\+\+|#(?!\w))?"
 _UNIT = re.compile(r"\d+(?:[.,/-]\d+)*[^\W\d_]{0,4}")  # 12, 12V, 3rd, 10-20mm
-_CAPITALIZED = r"(?<!\w){capital}[\w'\u2019&-]*(?:[ \t]+(?:{capital}[\w'\u2019&-]*|\d[\w.-]*))*"
-_ASCII = re.compile(_CAPITALIZED.format(capital="[A-Z]")), re.compile(_CODE)
+# by regex, not re: capitals of all scripts, and words with their combining marks
+_CODE = regex.compile(r"[^\W_]+(?:[-/.&][^\W_]+)*(?:\+\+|#(?!\w))?")
+_CAPITAL = r"[\p{Lu}\p{Lt}]"
+_CAPITALIZED = regex.compile(rf"(?<!\w){_CAPITAL}[\w'\u2019&-]*(?:[ \t]+(?:{_CAPITAL}[\w'\u2019&-]*|\d[\w.-]*))*")
 _BLANKS = re.compile(r"[ \t]+")
 _TITLED = "".join(rf"(?<!\b{title})" for title in ("Mr", "Mrs", "Ms", "Dr", "St", "Prof", "[A-Z]"))  # Mr. O'Brien
 _SENTENCE_START = re.compile(rf"(?:^|\n|(?:{_TITLED}\.|[!?:;…])\s+|\s[-*•]\s+)$")
@@ -45,27 +43,18 @@ def names(text: str) -> Iterator[str]:
     The ends of a run are names too: "Tessin Drives FD 1015" is also called "FD 1015", and the first word of a
     sentence may be no part of the name.
     """
-    capitalized, codes = _ASCII if text.isascii() else _patterns()
-    for match in capitalized.finditer(text):
+    for match in _CAPITALIZED.finditer(text):
         run = match[0].rstrip("'\u2019-.&")
         starts = [0, *(blank.end() for blank in _BLANKS.finditer(run))]
         if len(starts) == 1 and _SENTENCE_START.search(text[max(0, match.start() - _BEFORE) : match.start()]):
             continue
         yield from (run[place:] for place in starts[-_MAX_WORDS:] if run[place].isalpha())
-    for match in codes.finditer(text):
+    for match in _CODE.finditer(text):
         code, letters = match[0], sum(c.isalpha() for c in match[0])
         has_digit = any(c.isdigit() for c in code)
         is_acronym = letters > 1 and code.isupper() and not has_digit
         if (has_digit and letters and not _UNIT.fullmatch(code)) or is_acronym or code[-1] in "+#":
             yield code
-
-
-@cache
-def _patterns() -> "tuple[Pattern[str], Pattern[str]]":
-    """Of text that is not ASCII: capitals of all scripts, and words with their combining marks."""
-    import regex
-
-    return regex.compile(_CAPITALIZED.format(capital=r"[\p{Lu}\p{Lt}]")), regex.compile(_CODE)
 
 
 def as_keyword(text: str) -> Keyword:

@@ -50,7 +50,7 @@ def build_approximate(vectors_ND: np.ndarray, faiss_index: str, out: Path) -> No
             for start in range(0, len(vectors_ND), BLOCK):
                 block_BD = np.ascontiguousarray(vectors_ND[start : start + BLOCK])
                 add(block_BD)
-                progress.advance(len(block_BD))
+                progress.update(len(block_BD))
     except RuntimeError as error:  # such as too few vectors for the codes behind a transformation
         why = str(error).rpartition(": ")[2]
         raise UserError(

@@ -126,11 +126,7 @@ def recipe_of(kind: str, corpus: Corpus, source: CorpusSource | None = None, **p
 
 def differs_in_content_only(recorded: dict, recipe: dict) -> bool:
     """Whether two recipes are the same work on other passages."""
-
-    def work(each: dict) -> dict:
-        return {key: value for key, value in each.items() if key not in ("corpus", "labels")}
-
-    return work(recorded) == work(recipe)
+    return all(recorded.get(key) == recipe.get(key) for key in {*recorded, *recipe} - {"corpus", "labels"})
 
 
 def _rebuild(folder: Path) -> str:
@@ -260,9 +256,8 @@ def write_index(
 
 def _recorded(file: Path, digest: str) -> dict[str, object]:
     """The manifest's entry of a file."""
-    sampled = sampled_sha256(file)
-    recorded: dict[str, object] = {"bytes": file.stat().st_size, "sha256": digest}
-    return recorded | ({"sampled_sha256": sampled} if sampled is not None else {})
+    sampled, recorded = sampled_sha256(file), {"bytes": file.stat().st_size, "sha256": digest}
+    return recorded if sampled is None else {**recorded, "sampled_sha256": sampled}
 
 
 def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sampled") -> Index:
@@ -280,29 +275,17 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
         ArtifactError: If it is incomplete, corrupt, or of another format, kind or text format.
     """
     if not folder.is_dir():
-        named = f"--kind {kind} " if kind else ""
-        raise MissingInputError(
-            f"{folder}: no such index. Build it: infer.py index --corpus FILE {named}--out {folder}."
-        )
+        cure = f"Build it: infer.py index --corpus FILE --kind {kind or 'KIND'} --out {folder}."
+        raise MissingInputError(f"{folder}: no such index. {cure}")
     if not (folder / MANIFEST).is_file():
         raise ArtifactError(f"{folder} is not a complete index: {MANIFEST} is missing. {_rebuild(folder)}")
-    manifest = read_json(folder / MANIFEST, _rebuild(folder))
-    if manifest.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{folder} has index format {manifest.get('format')}, this version reads format {FORMAT}. "
-            f"{_rebuild(folder)}"
-        )
-    manifest = unsealed(folder / MANIFEST, manifest, _rebuild(folder))
+    manifest = unsealed(folder / MANIFEST, read_json(folder / MANIFEST, _rebuild(folder)), _rebuild(folder))
     recipe, files = manifest["recipe"], manifest["files"]
     if kind is not None and recipe["kind"] != kind:
-        raise ArtifactError(
-            f"{folder} is a {recipe['kind']} index, and a {kind} index is needed. Choose a {kind} index."
-        )
-    if recipe["text"] != TEXT_FORMAT:
-        raise ArtifactError(
-            f"{folder} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. "
-            f"{_rebuild(folder)}"
-        )
+        raise ArtifactError(f"{folder} is a {recipe['kind']} index, and a {kind} index is needed.")
+    built, own = f"{manifest['format']}, text {recipe['text']!r}", f"{FORMAT}, text {TEXT_FORMAT!r}"
+    if built != own:
+        raise ArtifactError(f"{folder} has index format {built}, this version reads {own}. {_rebuild(folder)}")
     sampled = {name for name, file in files.items() if verify_files == "sampled" and "sampled_sha256" in file}
     for name in files if verify_files != "off" else ():
         _check_file(folder, name, files[name], name in sampled)
@@ -334,7 +317,6 @@ def _check_file(folder: Path, name: str, recorded: dict, sampled: bool) -> None:
         raise ArtifactError(f"{file} is missing but listed in the manifest. {_rebuild(folder)}")
     if (size := file.stat().st_size) != recorded["bytes"]:
         raise ArtifactError(f"{file} has {size} bytes instead of {recorded['bytes']}. {_rebuild(folder)}")
-    digest = sampled_sha256(file) if sampled else sha256(file)
-    if digest != recorded["sampled_sha256" if sampled else "sha256"]:
-        how = "sampled sha256" if sampled else "sha256"
+    how, digest = ("sampled_sha256", sampled_sha256) if sampled else ("sha256", sha256)
+    if digest(file) != recorded[how]:
         raise ArtifactError(f"{file} is corrupt: its {how} differs from the manifest. {_rebuild(folder)}")

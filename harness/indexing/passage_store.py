@@ -6,11 +6,10 @@ Opening a corpus of any size takes neither time nor memory.
 import hashlib
 import json
 import mmap
-import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from common.errors import ArtifactError, DataError
@@ -61,9 +60,8 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
         DataError: If there is no passage.
         ArtifactError: If writing to disk fails.
     """
-    seen: dict[
-        str, int
-    ] = {}  # id -> hash of the own id; about 150 bytes each: 3 GB for Wikipedia's 21 million passages
+    # id -> hash of the own id; about 150 bytes each: 3 GB for Wikipedia's 21 million passages
+    seen: dict[str, int] = {}
     digest, labels, offsets = hashlib.sha256(), hashlib.sha256(), array("Q")
     labelled = False
     further: dict[str, list[str]] = {}  # own id -> the passages of an earlier own id that have it too
@@ -86,14 +84,11 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
                 if passage.labels:
                     labelled = True
                     labels.update(json.dumps([passage.id, passage.labels], sort_keys=True).encode() + b"\n")
-                if passage.indexed or "document" in (
-                    passage.metadata or {}
-                ):  # the id of a segment says not all that is indexed
+                # the id of a segment says not all that is indexed
+                if passage.indexed or "document" in (passage.metadata or {}):
                     digest.update(indexed_text(passage).encode() + b"\n")
                 position += file.write(json.dumps(passage.row, ensure_ascii=False).encode() + b"\n")
         offsets.append(position)
-        if sys.byteorder == "big":
-            offsets.byteswap()
         if len(seen) == 0:
             raise DataError("The corpus holds no passage: nothing to index. Check the files and the layout.")
 
@@ -127,30 +122,23 @@ class PassageStore(Sequence[Passage]):
         folder: Written by `write_passages`.
 
     Raises:
-        ArtifactError: If a file is missing, or the offsets do not match the file's size.
+        ArtifactError: If the offsets do not match the file's size.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._path = folder, folder / PASSAGES
         self._images = folder / IMAGES if (folder / IMAGES).is_dir() else None
-        try:
-            self._offsets = array("Q", (folder / OFFSETS).read_bytes())
-            with self._path.open("rb") as file:
-                self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise ArtifactError(f"{self._path} cannot be read ({error}). Build the index again.") from error
-        if sys.byteorder == "big":
-            self._offsets.byteswap()
+        self._offsets = array("Q", (folder / OFFSETS).read_bytes())
+        with self._path.open("rb") as file:
+            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(self._offsets) < 2 or self._offsets[-1] != len(self._bytes):
             raise ArtifactError(f"{self._path} does not match its table of offsets. Build the index again.")
         self._others: dict[str, list[str]] = {}  # passage -> its further own ids
         for own, ids in other_ids_of(folder).items():
             for id_ in ids:
                 self._others.setdefault(id_, []).append(own)
-        parsed = partial(_parsed, self._bytes, self._offsets, self._images, self._others)
-        self._kept = lru_cache(maxsize=KEPT)(
-            parsed
-        )  # parsing is most of the time of a search that returns many passages
+        # parsing is most of the time of a search that returns many passages
+        self._kept = lru_cache(maxsize=KEPT)(self._parsed)
         self._size = len(self._offsets) - 1
 
     def __len__(self) -> int:
@@ -166,17 +154,12 @@ class PassageStore(Sequence[Passage]):
 
     def part(self, first: int, end: int) -> Iterator[Passage]:
         """The passages from `first` to before `end`, which are not kept."""
-        return (
-            _parsed(self._bytes, self._offsets, self._images, self._others, position) for position in range(first, end)
-        )
+        return map(self._parsed, range(first, end))
 
-
-def _parsed(
-    data: mmap.mmap, offsets: "array[int]", images: Path | None, others: dict[str, list[str]], position: int
-) -> Passage:
-    row = json.loads(data[offsets[position] : offsets[position + 1]])
-    if images is not None and "image" in row.get("metadata", ()):
-        row["metadata"]["image"] = str(images / row["metadata"]["image"])
-    if row["id"] in others:
-        row["other_ids"] = others[row["id"]]
-    return Passage.from_row(row)
+    def _parsed(self, position: int) -> Passage:
+        row = json.loads(self._bytes[self._offsets[position] : self._offsets[position + 1]])
+        if self._images is not None and "image" in row.get("metadata", ()):
+            row["metadata"]["image"] = str(self._images / row["metadata"]["image"])
+        if row["id"] in self._others:
+            row["other_ids"] = self._others[row["id"]]
+        return Passage.from_row(row)

@@ -120,7 +120,7 @@ def write_runs(store: PassageStore, analyser: Analyser, folder: Path, workers: i
     with Progress("splitting passages into words", len(store)) as progress:
         for block in _blocks(store, analyser, folder, blocks, min(workers, len(blocks))):
             runs.add(block)
-            progress.advance(len(block.lengths_B))
+            progress.update(len(block.lengths_B))
     return runs
 
 

@@ -68,8 +68,6 @@ class CollectionPassages(Sequence[Passage]):
         return self._count
 
     def __getitem__(self, position: int) -> Passage:  # type: ignore[override]  # no slices
-        if not 0 <= position < self._count:
-            raise IndexError(f"position {position} of {self._count} passages")
         return self._read(range(position, position + 1))[0]
 
     def __iter__(self) -> Iterator[Passage]:
@@ -93,22 +91,13 @@ class CollectionIndex(Index):
 
 
 def _metadata(client: "QdrantClient", place: CollectionPlace) -> dict[str, Any] | None:
-    """Our record in a collection; None without the collection.
-
-    Raises:
-        ArtifactError: If nothing, or another format, is recorded.
-    """
+    """Our record in a collection; None without the collection.  ArtifactError if nothing is recorded."""
     with answers(place):
         if not client.collection_exists(place.name):
             return None
         recorded = (client.get_collection(place.name).config.metadata or {}).get(_KEY)
     if not isinstance(recorded, dict):
         raise ArtifactError(f"{place} was not written by infer.py index: not used. Choose another collection.")
-    if recorded.get("format") != FORMAT:
-        raise ArtifactError(
-            f"{place} has format {recorded.get('format')}, this version reads format {FORMAT}. Upload it again, with "
-            "--overwrite true."
-        )
     return recorded
 
 
@@ -201,10 +190,9 @@ class QdrantVectors:
         if not recorded["complete"]:
             raise ArtifactError(f"{place} is not complete: its upload was interrupted. {again}")
         recipe = recorded["recipe"]
-        if recipe["text"] != TEXT_FORMAT:
-            raise ArtifactError(
-                f"{place} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. {again}"
-            )
+        built, own = f"{recorded['format']}, text {recipe['text']!r}", f"{FORMAT}, text {TEXT_FORMAT!r}"
+        if built != own:
+            raise ArtifactError(f"{place} has format {built}, this version reads {own}. {again} --overwrite true.")
         passages = CollectionPassages(self.client, place, recorded["passages"])
         self.index = CollectionIndex(Path(str(place)), recipe, recorded["passages"], recorded["origin"], passages)
         self._parameters: dict[str, Any] = {"exact": exact, "hnsw_ef": hnsw_ef}

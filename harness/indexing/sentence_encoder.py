@@ -26,7 +26,6 @@ from models.long_questions import question_note, surely_fits, token_count
 from models.parallel_batches import each_batch
 from models.pretrained import MINILM, resolve
 
-_KEPT_VECTORS = 50_000  # 75 MB of 384 dimensions
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
 # Per tuple, the files of the first pattern found are fingerprinted: a repackaged model keeps its fingerprint.
 _FINGERPRINTED_FILES = (("*.safetensors", "pytorch_model*.bin"), ("tokenizer.json", "vocab.*", "*.model"))
@@ -137,10 +136,8 @@ class SentenceEncoder:
         self.query_prefix = prompts.get("query", "") if query_prefix is None else query_prefix
         passage_prompt = prompts.get("document", prompts.get("passage", ""))
         self.passage_prefix = passage_prompt if passage_prefix is None else passage_prefix
-        self._kept: dict[str, np.ndarray] = {}  # passage -> vector
         self.cut_rows: list[int] = []  # which of the texts that were encoded last are longer than `max_tokens`
         self.dimensions: int = self.model.config.hidden_size
-        self.size_bytes: int = sum(p.numel() * p.element_size() for p in self.model.parameters())
 
     def _checked_max_tokens(self, requested: int | None) -> int:
         longest = getattr(self.model.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
@@ -191,16 +188,6 @@ class SentenceEncoder:
         """Embeddings of passage texts, float32 (N, D), in order."""
         return self._encode([self.passage_prefix + nfkc(text) for text in as_texts(texts)])
 
-    def encode_recurring(self, texts: Sequence[str]) -> np.ndarray:
-        """As `encode_passages`, but vectors are kept and reused: for passages that many questions share."""
-        texts = as_texts(texts)
-        missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
-        if len(self._kept) + len(missing) > _KEPT_VECTORS:
-            self._kept.clear()
-            missing = list(dict.fromkeys(texts))
-        self._kept.update(zip(missing, self.encode_passages(missing), strict=True))
-        return np.stack([self._kept[text] for text in texts]) if texts else self.encode_passages([])
-
     @property
     def dtype(self) -> str:
         """Name of the data type that the network computes in: float32 or bfloat16."""
@@ -237,7 +224,7 @@ class SentenceEncoder:
         with Progress("encoding texts", len(texts)) as progress:
             for rows, vectors_BD in each_batch(encode, batches, self.device):
                 embeddings_ND[rows] = vectors_BD
-                progress.advance(len(rows))
+                progress.update(len(rows))
         return embeddings_ND
 
 
@@ -255,9 +242,8 @@ def pool_tokens(hidden_BTD: Tensor, attention_BT: Tensor, how: str) -> Tensor:
     """
     hidden_BTD = hidden_BTD.float()
     if how == "cls":
-        return hidden_BTD[
-            torch.arange(len(hidden_BTD)), attention_BT.argmax(dim=1)
-        ]  # not column 0: padding may be on the left
+        # not column 0: padding may be on the left
+        return hidden_BTD[torch.arange(len(hidden_BTD)), attention_BT.argmax(dim=1)]
     real_BT1 = attention_BT.unsqueeze(-1).bool()
     if how == "max":
         return hidden_BTD.masked_fill(~real_BT1, float("-inf")).amax(dim=1)

@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import ArtifactError, DataError
+from common.errors import DataError
 from common.progress import track
 from common.records import Passage
 from harness.indexing.titles import Named, TitleTrie, prefix_hashes, title_forms
@@ -130,21 +130,13 @@ class TitleLinks:
     """The arrays of an index, mapped into memory.
 
     Args:
-        folder: The index folder.
-
-    Raises:
-        ArtifactError: If an array cannot be read.
+        folder: The index folder, verified.
     """
 
     def __init__(self, folder: Path) -> None:
         def opened(name: str) -> NDArray:
-            try:
-                # a plain view of the mapped file: slicing one costs a tenth of slicing a np.memmap
-                return np.asarray(np.load(folder / FOLDER / f"{name}.npy", mmap_mode="r"))
-            except (OSError, ValueError) as error:
-                raise ArtifactError(
-                    f"{folder / FOLDER / name}.npy cannot be read ({error}). Build the index again."
-                ) from error
+            # a plain view of the mapped file: slicing one costs a tenth of slicing a np.memmap
+            return np.asarray(np.load(folder / FOLDER / f"{name}.npy", mmap_mode="r"))
 
         self._trie = TitleTrie(opened("nodes"), opened("node_forms"))
         self._starts, self._titled, self._exact = opened("starts"), opened("titled"), opened("exact")

@@ -23,7 +23,7 @@ That one of a billion sequences of words is taken for one of ten million forms t
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -147,25 +147,14 @@ class TitleTrie:
         """The forms that texts name."""
         chunks = [text.split() for text in texts]
         read = [[_chunk(chunk) for chunk in text] for text in chunks]
-        words, joined = _Reading(), _Reading()
-        text_ends: list[int] = []
+        reading, text_ends, end = _Readings(), list[int](), 0
         for text in read:
-            first = len(words.hashes)
-            words.begin(first)
-            for chunk in text:
-                words.hashes.extend(chunk.hashes)
-                words.weak.extend(chunk.weak)
-            text_ends.append(len(words.hashes))
+            reading.add(end, [(chunk.hashes, chunk.weak, (1,) * len(chunk.hashes)) for chunk in text])
             if any(len(chunk.joined) < len(chunk.hashes) for chunk in text):
-                joined.begin(first)
-                for chunk in text:
-                    joined.hashes.extend(chunk.joined)
-                    joined.weak.extend(chunk.joined_weak)
-                    joined.counts.extend(chunk.counts)
-        words.counts.extend([1] * len(words.hashes))
-        rows_M = _longest_rows(
-            np.concatenate([self._in(each) for each in (words, joined) if each.hashes or each is words])
-        )
+                reading.add(end, [(chunk.joined, chunk.joined_weak, chunk.counts) for chunk in text])
+            end += sum(len(chunk.hashes) for chunk in text)
+            text_ends.append(end)
+        rows_M = _longest_rows(self._in(reading))
         texts_M = np.searchsorted(np.array(text_ends), rows_M[:, 0], side="right")
         kept_M = rows_M[:, 3] == 0
         for row in np.flatnonzero(~kept_M):
@@ -176,8 +165,8 @@ class TitleTrie:
             kept_M[row] = is_all or _is_written_as_title(chunks[number], place)
         return Named(texts_M[kept_M], rows_M[kept_M, 2])
 
-    def _in(self, reading: "_Reading") -> Places:
-        """What a reading names: rows of the first word's number, minus that behind the last, the form, 1 if weak."""
+    def _in(self, reading: "_Readings") -> Places:
+        """What readings name: rows of the first word's number, minus that behind the last, the form, 1 if weak."""
         begins_R = np.array([*reading.begins, len(reading.hashes)], dtype=np.int64)
         form_W, end_W = self._longest(
             np.array(reading.hashes, dtype=np.uint64), np.repeat(begins_R[1:], np.diff(begins_R))
@@ -222,20 +211,24 @@ def _longest_rows(rows_M: Places) -> Places:
     return rows_M[longest_M[first_M]]
 
 
-class _Reading:
-    """Texts as sequences of hashes, each of one word or of several that are joined."""
+class _Readings:
+    """Readings of texts, one after the other: hashes, each of one word or of several that are joined."""
 
     def __init__(self) -> None:
         self.hashes: list[int] = []
         self.weak: list[bool] = []
         self.counts: list[int] = []  # of words
-        self.begins: list[int] = []  # of each text: its place in `hashes`
+        self.begins: list[int] = []  # of each reading: its place in `hashes`
         self.numbers: list[int] = []  # and the number of its first word
 
-    def begin(self, number: int) -> None:
-        """The next text."""
+    def add(self, number: int, chunks: Iterable[tuple[Sequence[int], Sequence[bool], Sequence[int]]]) -> None:
+        """The next reading, of chunks: their hashes, which are weak, and of how many words each is."""
         self.begins.append(len(self.hashes))
         self.numbers.append(number)
+        for hashes, weak, counts in chunks:
+            self.hashes.extend(hashes)
+            self.weak.extend(weak)
+            self.counts.extend(counts)
 
 
 def _is_written_as_title(chunks: Sequence[str], place: int) -> bool:

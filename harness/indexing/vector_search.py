@@ -64,15 +64,8 @@ def write_vectors(
 
 
 def open_vectors(folder: Path) -> np.ndarray:
-    """The stored vectors, (N, D), mapped from their file.
-
-    Raises:
-        ArtifactError: If the file cannot be read.
-    """
-    try:
-        return np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise ArtifactError(f"{folder / VECTORS} cannot be read ({error}). Build the index again.") from error
+    """The stored vectors, (N, D), mapped from their file."""
+    return np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
 
 
 _EXACT_SCORES = re.compile("flat|Flat|HNSW[0-9]+(,Flat)?|IVF[^,]*,Flat")  # others search changed or compressed vectors
@@ -93,7 +86,6 @@ class Vectors:
 
     Raises:
         UserError: If the device or a parameter is not possible here.
-        ArtifactError: If the vector file cannot be read.
     """
 
     def __init__(

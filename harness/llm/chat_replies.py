@@ -1,6 +1,7 @@
 """Asks chat endpoints by the `openai` package's client, with its retries, and parses what they send.
 
-That is a reply, a failure, or nothing, so that the client asks again.
+That is a reply, a failure, or nothing, so that the client asks again.  The package's own types are not used: endpoints
+leave out fields that these need.
 """
 
 import math
@@ -18,8 +19,8 @@ from harness.web.transport import Transport
 
 _LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
 _BROKEN = ("error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout")
-_FILTERED = ("content_filter", "sensitive", "safety")
-_CALLED = ("tool_calls", "function_call")
+_WITHOUT_REPLY = ("content_filter", "sensitive", "safety", "tool_calls", "function_call")
+_NO_FIELD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)  # where one is missing or wrong
 
 
 class ChatClient:
@@ -55,15 +56,14 @@ class ChatClient:
         """
         try:
             response = self._client.post("/chat/completions", cast_to=httpx2.Response, body=body, options=self._options)
-            retries = _retries(response.request)
-            reply = reply_of(response.content)
-            return replace(reply, text=without_key(reply.text, self.service.key), retries=retries)
-        except ServiceError as error:
-            failure: Exception = ServiceError(str(error), retries)
         except openai.APIStatusError as error:
             failure = self.service.refusal(error.response, _retries(error.request))
         except openai.APIConnectionError as error:
             failure = self.service.loss(error.__cause__, _retries(error.request))
+        else:
+            reply, key = reply_of(response.content), self.service.key
+            said, why = without_key(reply.text, key), one_line(reply.error, key)
+            return replace(reply, text=said, error=why, retries=_retries(response.request))
         if not isinstance(failure, ServiceError):
             raise failure  # here, so that no error that repeats the key is its context
         return Reply("", one_line(str(failure), self.service.key), finish="", retries=failure.retries)
@@ -81,7 +81,7 @@ def _check(response: httpx2.Response) -> None:
     """
     if response.is_success and response.request.method != "HEAD":
         try:
-            choice_of(response.read())
+            reply_of(response.read())
         except ValueError as error:
             raise BrokenReplyError(str(error)) from error
     elif response.status_code == 429 and b"insufficient_quota" in response.read():
@@ -89,86 +89,44 @@ def _check(response: httpx2.Response) -> None:
 
 
 def reply_of(content: bytes) -> Reply:
-    """The reply in the body of a response.  Log-probabilities are summed over the tokens that the endpoint lists.
+    """The reply in the body of a response, or why there is none and another attempt would not help.
+
+    Log-probabilities are summed over the tokens that the endpoint lists.
 
     Raises:
-        ValueError: If it holds none; another attempt may.
-        ServiceError: If another attempt would not help: the model refuses, or its reply is empty.
-    """
-    body, choice = choice_of(content)
-    message, finish = choice["message"], str(choice["finish_reason"]).lower()
-    text, refusal = _text(message.get("content")), message.get("refusal")
-    if refusal:
-        raise ServiceError(f"the model refused to reply: {refusal}")
-    if finish in _FILTERED:
-        raise ServiceError("the endpoint's content filter stopped the reply")
-    if finish in _CALLED:
-        raise ServiceError("the model called a tool instead of replying")
-    said = without_thoughts(text)
-    if said is None:
-        raise ServiceError(CUT)
-    if not said.strip():
-        why = "its limit of tokens was reached before it" if finish in _LENGTH else f"finish_reason {finish}"
-        raise ServiceError(f"the reply has no text: {why}")
-    usage = body.get("usage")
-    return Reply(
-        said,
-        finish="length" if finish in _LENGTH else "stop",
-        logprob=_logprob(choice.get("logprobs")),
-        prompt_tokens=_tokens(usage, "prompt_tokens"),
-        reply_tokens=_tokens(usage, "completion_tokens"),
-    )
-
-
-def choice_of(content: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A chat completion and its first choice, which has a message, a finish reason and a text or none.
-
-    Raises:
-        ValueError: If there is none.
+        ValueError: If it holds none, or is broken off; another attempt may.
     """
     body = json_body(content)
-    choices = body.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    for each in (body, choice):
-        if each.get("error"):
-            raise ValueError(f"an error in place of a reply: {server_words(each)}")
-    if not isinstance(choice.get("message"), dict):
-        raise ValueError("a response without a choice that has a message")
-    finish = choice.get("finish_reason")
-    if not finish:
-        raise ValueError("a reply that was cut off: it has no finish_reason")
-    if str(finish).lower() in _BROKEN:
-        raise ValueError(f"a reply that was broken off: its finish_reason is {finish}")
-    _text(choice["message"].get("content"))
-    _logprob(choice.get("logprobs"))
-    return body, choice
+    if body.get("error"):
+        raise ValueError(f"an error in place of a reply: {server_words(body)}")
+    try:
+        choice, usage = body["choices"][0], body.get("usage") or {}
+        text, refusal = _text(choice["message"].get("content")), choice["message"].get("refusal")
+        finish, tokens = choice["finish_reason"].lower(), (choice.get("logprobs") or {}).get("content")
+        logprob = None if tokens is None else math.fsum(token["logprob"] for token in tokens)
+        prompt_tokens, reply_tokens = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
+    except _NO_FIELD as error:
+        raise ValueError("a response without a whole reply: a field is missing or malformed") from error
+    if finish in _BROKEN or choice.get("error") or not math.isfinite(logprob or 0.0):
+        raise ValueError(f"a reply that was broken off: finish_reason {finish}, log-probability {logprob}")
+    said = without_thoughts(text)
+    if refusal:
+        why = f"the model refused to reply: {refusal}"
+    elif finish in _WITHOUT_REPLY:
+        why = f"there is no reply: its finish_reason is {finish}"
+    elif said is None:
+        why = CUT
+    elif not said.strip():
+        why = f"the reply has no text: finish_reason {finish}"
+    else:
+        cut = finish in _LENGTH
+        return Reply(said, "", "length" if cut else "stop", logprob, prompt_tokens, reply_tokens)
+    return Reply("", why, finish="")
 
 
-def _text(content: object) -> str:
+def _text(content: Any) -> str:
     """The text of a message's content: a text, or the parts of one, of which thoughts and images are none."""
-    parts = content if isinstance(content, list) else [] if content is None else [content]
-    texts: list[Any] = [
-        part.get("text") if isinstance(part, dict) else part
-        for part in parts
-        if not isinstance(part, dict) or part.get("type", "text") in ("text", "output_text")
-    ]
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a response whose content is no text")
-    return valid_text("".join(texts))
-
-
-def _logprob(found: object) -> float | None:
-    """The sum of the tokens' log-probabilities, nats; None without any."""
-    tokens = found.get("content") if isinstance(found, dict) else None
-    if not isinstance(tokens, list):
-        return None
-    values: list[Any] = [token.get("logprob") if isinstance(token, dict) else None for token in tokens]
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
-        raise ValueError("a response with a log-probability that is no number")
-    return math.fsum(values)
-
-
-def _tokens(usage: object, name: str) -> int:
-    """Tokens read or generated; 0 where the endpoint does not say."""
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
+    if isinstance(content, str):
+        return valid_text(content)
+    parts = [part for part in content or () if part.get("type", "text") in ("text", "output_text")]
+    return valid_text("".join(part["text"] for part in parts))

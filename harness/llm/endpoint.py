@@ -34,7 +34,6 @@ from harness.runtime.store import Store
 if TYPE_CHECKING:
     from harness.llm.chat_replies import ChatClient
 
-TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 OPENAI = "https://api.openai.com/v1"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 _EXAMPLES = f"http://localhost:8000/v1 or {OPENAI}"
@@ -47,7 +46,6 @@ _FORMAT = 3  # of the names of stored replies; increase it when the meaning of a
 _OMITTED = ("temperature", "seed")  # sent, unless the option's value is null
 _SECRET_FIELD = re.compile(r"(?i)(api|access|secret)[_-]?(key|token)|authorization|password|secret|token")
 NO_LOGPROBS = "a reply without log-probabilities"
-_ADDRESS = (301, 302, 303, 307, 308, 404, 405)  # of a wrong address
 
 
 class ChatEndpoint:
@@ -94,7 +92,7 @@ class ChatEndpoint:
         usd_per_million_prompt_tokens: NonNegativeFloat | None = None,
         usd_per_million_reply_tokens: NonNegativeFloat | None = None,
         options: dict[str, Any] | None = None,
-        token_limit_field: TokenLimitField = "max_tokens",
+        token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
         reasoning_tokens: NonNegativeInt = 0,
     ) -> None:
         _check_options(model, base_url, key_variable, options or {})
@@ -180,11 +178,10 @@ class ChatEndpoint:
                 if store:
                     store.check_writable()
                 _ = self._client  # is reached
-                with Progress(f"asking {self.model}", len(wanted)) as progress:
-                    progress.skip(len(replies))
+                with Progress(f"asking {self.model}", len(wanted), len(replies)) as progress:
                     for name, reply in as_completed(ask, missing, self.concurrency):
                         replies[name] = reply
-                        progress.advance()
+                        progress.update()
         found = []
         for name in names:
             found.append(replies[name])
@@ -200,9 +197,14 @@ class ChatEndpoint:
     @cached_property
     def _client(self) -> "ChatClient":
         from harness.llm.chat_replies import ChatClient
-        from harness.web.service_failures import Service
+        from harness.web.service_failures import Service, usual_cures
 
-        service = Service(self.name, "chats", self.base_url, self.key(), self.timeout_seconds, self.cache, self._cure)
+        cures = usual_cures(
+            f"export a valid key as {self.key_variable or 'a variable, and name it with key_variable'}.",
+            "the account has no credit left; add some, then run the same command again.",
+            f"check model ({self.model}) and base_url ({self.base_url}), which usually ends in /v1.",
+        )
+        service = Service(self.name, "chats", self.base_url, self.key(), self.timeout_seconds, self.cache, cures)
         return ChatClient(service, self.max_retries)
 
     def _ask(self, chat: Chat) -> Reply:
@@ -226,18 +228,6 @@ class ChatEndpoint:
             self._priced(reply) if reply.logprob is not None else replace(reply, text="", error=NO_LOGPROBS, finish="")
         )
 
-    def _cure(self, status: int, code: str) -> str:
-        """Advice if no chat can succeed; empty if another one may."""
-        if status in (401, 403) and self.key_variable:
-            return f"export a valid key as {self.key_variable}."
-        if status in (401, 403):
-            return "name the environment variable that holds the key with the option key_variable."
-        if status == 402 or (status == 429 and "insufficient_quota" in code):
-            return "the account has no credit left; add some, then run the same command again."
-        if status in _ADDRESS:
-            return f"check model ({self.model}) and base_url ({self.base_url}), which usually ends in /v1."
-        return ""
-
     def _priced(self, reply: Reply) -> Reply:
         """The reply with its price, if it has none and prices are known."""
         if reply.usd is not None or None in self.prices:
@@ -252,12 +242,10 @@ def _check_options(model: str, base_url: str | None, key_variable: str | None, o
         raise UserError("model is empty; give the name of a model as the endpoint knows it, e.g. gpt-4o-mini.")
     check_key_variable(key_variable, "OPENAI_API_KEY")
     check_url("base_url", base_url, _EXAMPLES)
-    for field, value in options.items():
-        if field in _OMITTED and value is not None:
-            raise UserError(f"options has the field {field!r}, which this project sets itself; null omits it.")
-        if _SECRET_FIELD.fullmatch(field):
-            raise UserError(f"options has the field {field!r}: export the key as the variable that key_variable names.")
-    check_fields("options", options, _OF_EACH_CHAT)
+    if secret := next(filter(_SECRET_FIELD.fullmatch, options), None):
+        raise UserError(f"options has the field {secret!r}: export the key as the variable that key_variable names.")
+    sent = (field for field in _OMITTED if options.get(field) is not None)
+    check_fields("options", options, (*_OF_EACH_CHAT, *sent))
 
 
 def _address(base_url: str | None) -> str:

@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING
 
 from common.chat import Chat, Reply, without_chat_marks
 from common.errors import UserError
-from common.ranges import PositiveInt, Precision, at_least
+from common.files import sampled_sha256, sha256
+from common.ranges import PositiveInt, Precision
+from common.sealed_json import fingerprint
 from harness.llm.thoughts import CUT, without_thoughts
 
 if TYPE_CHECKING:
     from models.causal_lm import CausalLanguageModel, DeviceMap
 
-    ContextTokens = int
-else:
-    ContextTokens = at_least(16)
-
-_MARGIN_BYTES = 2**20  # of the beginning and the end of a file of weights, for the model's name
+_KINDS = (".json", ".jinja", ".model", ".safetensors", ".bin")  # of the files that a model's name stands for
 
 
 class CausalLm:
@@ -61,7 +59,7 @@ class CausalLm:
         model: str,
         device: str = "auto",
         precision: Precision = "auto",
-        context_tokens: ContextTokens | None = None,
+        context_tokens: PositiveInt | None = None,
         batch_tokens: PositiveInt | None = None,
         device_map: "DeviceMap | None" = None,
     ) -> None:
@@ -223,16 +221,6 @@ def _seed_of(chat: Chat) -> int:
 
 
 def _digest(folder: Path) -> str:
-    """12 hex digits of the model's files, which tell two models of one name apart.
-
-    Of weights the beginning and the end.
-    """
-    digest = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
-        if file.suffix in (".json", ".jinja", ".model", ".safetensors", ".bin"):
-            digest.update(f"{file.name} {file.stat().st_size} ".encode())
-            with file.open("rb") as stream:
-                digest.update(stream.read(_MARGIN_BYTES))
-                stream.seek(max(0, file.stat().st_size - _MARGIN_BYTES))
-                digest.update(stream.read())
-    return digest.hexdigest()[:12]
+    """12 hex digits of the model's files, which tell two models of one name apart; of large files samples."""
+    files = sorted(file for file in folder.iterdir() if file.suffix in _KINDS)
+    return fingerprint({file.name: sampled_sha256(file) or sha256(file) for file in files})[:12]

@@ -24,28 +24,24 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from string import Template
-from typing import Any, Self
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from common.chat import Chat, Message
 from common.errors import DataError, MissingInputError, UserError
 from common.records import Passage, clean, nfkc, passage_text
 from common.yaml_texts import load_yaml
+from harness.llm.structured import first_fault
 
 FOLDER = Path(__file__).parent / "prompts"
-_TEXTS = ("user", "system", "document", "example", "answer_after", "answer_until", "closed_book", "source")
 _FLAGS = ("verbatim", "one_line")
 _STOPS = ";.。\uff1b\uff0e｡…"  # at the end of an answer
-_EXAMPLE = ("title", "text", "question", "answer")
-_KINDS: dict[str, tuple[type, str]] = {  # of the keys of a file: type and what it must be
-    **dict.fromkeys(_TEXTS, (str, "a text")),
-    "examples": (list, f"a list of objects with the texts {', '.join(_EXAMPLE)}"),
-    "max_tokens": (int, "a whole number of at least 1"),
-    **dict.fromkeys(_FLAGS, (bool, "true or false")),
-}
 _FRAME = 1  # of what is filled in; increase it when a model reads the same texts otherwise
 _TAG = re.compile(r"</(\w+)>")
 _FRAMED = ("passage", "answer")  # tags of documents, and of several answers (harness.evaluation.judge)
@@ -65,21 +61,37 @@ _PAIRS = {"<": ">", '"': '"', "'": "'", "*": "*", "_": "_", "`": "`", "“": "�
 _PAIRS |= {quote: quote for quote in "\uff02\uff07"}  # full-width
 
 
-@dataclass(frozen=True)
+def _is_template(text: str) -> str:
+    if not Template(text).is_valid():
+        raise ValueError("a $ begins no ${name}; write $$ for a dollar sign")
+    return text
+
+
+def _is_example(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    if set(found) not in ({"title", "text", "question", "answer"}, {"passages", "question", "answer"}):
+        raise ValueError("an example has the keys title, text, question and answer")
+    return found
+
+
+_Text = Annotated[str, AfterValidator(_is_template)]
+_Example = Annotated[Mapping[str, str | list[dict[str, str]]], AfterValidator(_is_example)]
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class Prompt:
     """A prompt.  `messages` fills it in."""
 
     name: str
-    user: str
-    system: str = ""
-    document: str = ""
-    example: str = ""
-    examples: tuple[Mapping[str, Any], ...] = ()  # a title and a text, or `passages` with these
+    user: Annotated[_Text, Field(min_length=1)]
+    system: _Text = ""
+    document: _Text = ""
+    example: _Text = ""
+    examples: Annotated[tuple[_Example, ...], Field(strict=False)] = ()  # a title and a text, or `passages` with these
     answer_after: str = ""
     answer_until: str = ""
     closed_book: str = ""
     source: str = ""
-    max_tokens: int = 32
+    max_tokens: Annotated[int, Field(ge=1)] = 32
     verbatim: bool = False
     one_line: bool = False
 
@@ -122,20 +134,14 @@ class Prompt:
         Raises:
             DataError: If a key is unknown, missing or of another type, or a text is no template.
         """
-        if unknown := [key for key in found if key not in _KINDS]:
-            raise DataError(f"{where}: unknown key {unknown[0]!r}; allowed: {', '.join(_KINDS)}.")
-        given: dict[str, Any] = {"user": "", **found}
-        for key, value in given.items():
-            kind, words = _KINDS[key]
-            wrong = type(value) is not kind
-            if wrong or (key == "user" and not value) or (kind is int and value < 1) or not _are_examples(value):
-                raise DataError(f"{where}: {key} must be {words}.")
-        bad = [key for key in ("user", "system", "document", "example") if not Template(found.get(key, "")).is_valid()]
-        if bad:
-            raise DataError(f"{where}: {bad[0]} has a $ that begins no ${{name}}: write $$ for a dollar sign.")
-        texts = {key: found[key].strip() for key in _TEXTS if found.get(key)}
-        others = {key: found[key] for key in ("max_tokens", *_FLAGS) if key in found}
-        return cls(name=name, examples=tuple(found.get("examples", ())), **others, **texts)
+        given: dict[str, Any] = {key: each.strip() if isinstance(each, str) else each for key, each in found.items()}
+        try:
+            return cls(name=name, **given)
+        except ValidationError as error:
+            keys = ", ".join(list(cls.__dataclass_fields__)[1:])
+            raise DataError(f"{where}: {first_fault(error)}; the keys of a prompt are {keys}.") from error
+        except TypeError as error:  # a key that is no text, or `name`
+            raise DataError(f"{where}: {error}.") from error
 
     @classmethod
     def with_places(cls, name: str, places: Iterable[str], needed: str = "", max_tokens: int | None = None) -> Self:
@@ -288,11 +294,3 @@ def bare(text: str) -> str:
 def names() -> list[str]:
     """The names of this project's prompts."""
     return sorted(file.stem for file in FOLDER.glob("*.yaml"))
-
-
-def _are_examples(value: object) -> bool:
-    """Whether a list holds examples alone; anything else does."""
-    return not isinstance(value, list) or all(
-        isinstance(each, dict) and set(each) == set(_EXAMPLE) and all(isinstance(v, str) for v in each.values())
-        for each in value
-    )

@@ -131,9 +131,15 @@ class ReplyFields(BaseModel):
         try:
             return cls.model_validate(found)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place, keys = ".".join(map(str, first["loc"])), ", ".join(cls.model_fields)
-            raise ValueError(f"the JSON object's {place[:50]!r}: {first['msg']}; its keys must be {keys}") from error
+            keys = ", ".join(cls.model_fields)
+            raise ValueError(f"the JSON object's {first_fault(error)}; its keys must be {keys}") from error
+
+
+def first_fault(error: ValidationError) -> str:
+    """The first fault in one line: its place, and what must be there."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place[:50]!r}: {first['msg']}"
 
 
 def json_object(text: str) -> dict[str, Any]:

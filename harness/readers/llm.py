@@ -18,18 +18,16 @@ from common.errors import UserError
 from common.progress import say
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
 from common.records import Answer, Passage, Question, Ranked, as_questions
-from common.words import first_words
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
 from harness.runtime.loading import load
-from harness.runtime.long_questions import longest_fitting
+from models.long_questions import longest_fitting
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import AnswerMatrix
 
 TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
-NO_READER = "llm takes the place of the system's reader, and {system} has none: omit --llm."
 _FEW_CHARACTERS = 200  # of each passage, which a question that is too long leaves
 _SHOWN_FAILURES = 3  # different reasons that one line names
 
@@ -51,8 +49,6 @@ class LlmReader:
             passages from which the answer was generated (RE-RAG's released code). `thorough`: every answer is scored
             under every passage; local models only. `fast`: the sum of relevance alone, for an endpoint without
             log-probabilities.
-        max_passages: Only this many of the best passages are read; all when omitted.
-        passage_words: Only the first words of each passage; all when omitted.
         max_answer_tokens: Most tokens of a reply; the prompt's when omitted.
         temperature: 0 is greedy; the paper's figures are with 0.8.
         examples: Data-set file with answers and passages: further examples for the prompt.
@@ -73,8 +69,6 @@ class LlmReader:
         llm: LanguageModel,
         prompt: str | None = None,
         marginal: Literal["generated", "thorough", "fast"] = "generated",
-        max_passages: PositiveInt | None = None,
-        passage_words: PositiveInt | None = None,
         max_answer_tokens: PositiveInt | None = None,
         temperature: NonNegativeFloat = 0.0,
         examples: str | None = None,
@@ -88,7 +82,7 @@ class LlmReader:
                 f"marginal thorough scores given answers, which {type(llm).__name__} cannot: set marginal to generated "
                 "or fast, or use a local model."
             )
-        self.llm, self.marginal, self.max_passages, self.passage_words = llm, marginal, max_passages, passage_words
+        self.llm, self.marginal = llm, marginal
         self.max_answer_tokens, self.temperature = max_answer_tokens, temperature
         self.sample, self._prompt, self._closed_book = sample, prompt, closed_book
         self._examples = (examples, examples_layout, shots)
@@ -156,7 +150,7 @@ class LlmReader:
 
         The answer to a question whose call fails is empty; the note `error` says why.
         """
-        pairs = [*zip(questions, [tuple(hits[: self.max_passages]) for hits in evidence], strict=True)]
+        pairs = [*zip(questions, map(tuple, evidence), strict=True)]
         read = iter(self._answered(self.together, [pair for pair in pairs if pair[1]]))
         return [next(read) if hits else Answer(each.id, "", (), costs=reply_costs(())) for each, hits in pairs]
 
@@ -181,52 +175,41 @@ class LlmReader:
             questions: Question texts.
             contexts: Passages of each question, any number.
         """
-        logprobs = self.marginal == "generated"
-        asked = [
-            (question, passage) for question, passages in zip(questions, contexts, strict=True) for passage in passages
-        ]
-        chats = [self._chat(self.alone, question, [passage], logprobs) for question, passage in asked]
-        rows = iter(zip(chats, self._ask(chats), strict=True))
-        replies = [list(islice(rows, len(passages))) for passages in contexts]
-        matrices = [self._answers(each) for each in replies]
-        return self._scored(matrices, replies) if self.marginal == "thorough" else matrices
-
-    def _answers(self, replies: Sequence[tuple[Chat, Reply]]) -> "AnswerMatrix":
-        """The answers to one question from each of its contexts, each with its own log-probability for `generated`."""
         import torch
 
         from models.rerag.marginal_reader import AnswerMatrix
 
-        written = tuple(self.alone.answer(reply.text) for _, reply in replies)
-        matrix = AnswerMatrix.of(written, None, tuple(reply.error for _, reply in replies))
-        if self.marginal != "generated" or not matrix.candidates:
-            return matrix
-        logp_AN = torch.full((len(matrix.candidates), len(replies)), -torch.inf)
-        for place, (text, (_, reply)) in enumerate(zip(written, replies, strict=True)):
-            if not reply.error:
-                assert reply.logprob is not None  # asked for
-                logp_AN[matrix.candidates.index(text), place] = reply.logprob
-        return replace(matrix, answer_logp_AN=logp_AN)
-
-    def _scored(
-        self, matrices: Sequence["AnswerMatrix"], replies: Sequence[Sequence[tuple[Chat, Reply]]]
-    ) -> "list[AnswerMatrix]":
-        """The matrices with every candidate scored under every context that was read: one call over all questions."""
-        import torch
-
-        triples = [
+        thorough, generated = self.marginal == "thorough", self.marginal == "generated"
+        asked = [
+            (question, passage) for question, passages in zip(questions, contexts, strict=True) for passage in passages
+        ]
+        chats = [self._chat(self.alone, question, [passage], logprobs=generated) for question, passage in asked]
+        rows = iter(zip(chats, self._ask(chats), strict=True))
+        replies = [list(islice(rows, len(passages))) for passages in contexts]
+        matrices = [
+            AnswerMatrix.of(
+                tuple(self.alone.answer(reply.text) for _, reply in own), None, tuple(reply.error for _, reply in own)
+            )
+            for own in replies
+        ]
+        if self.marginal == "fast":
+            return matrices
+        cells = [
             (question, a, place)
             for question, matrix in enumerate(matrices)
-            for a in range(len(matrix.candidates))
+            for a, text in enumerate(matrix.candidates)
             for place, (_, reply) in enumerate(replies[question])
-            if not reply.error
+            if not reply.error and (thorough or text == matrix.written[place])
         ]
-        scores = self.llm.logprobs(  # type: ignore[attr-defined]  # checked in __init__
-            [replies[question][place][0] for question, _, place in triples],
-            [matrices[question].candidates[a] for question, a, _ in triples],
-        )
+        if thorough:
+            scores = self.llm.logprobs(  # type: ignore[attr-defined]  # checked in __init__
+                [replies[question][place][0] for question, _, place in cells],
+                [matrices[question].candidates[a] for question, a, _ in cells],
+            )
+        else:
+            scores = [replies[question][place][1].logprob for question, _, place in cells]
         tables = [torch.full((len(m.candidates), len(m.written)), -torch.inf) for m in matrices]
-        for (question, a, place), score in zip(triples, scores, strict=True):
+        for (question, a, place), score in zip(cells, scores, strict=True):
             tables[question][a, place] = score
         return [
             replace(matrix, answer_logp_AN=table) if matrix.candidates else matrix
@@ -234,7 +217,6 @@ class LlmReader:
         ]
 
     def _chat(self, prompt: Prompt, question: str, passages: Sequence[Passage], logprobs: bool = False) -> Chat:
-        passages = [self._shortened(each) for each in passages]
         limit = self.max_answer_tokens or prompt.max_tokens
 
         def chat(characters: int | None = None, asked: int | None = None) -> Chat:
@@ -273,11 +255,6 @@ class LlmReader:
         """A chat without passages."""
         return Chat(self.together.messages([], question=question), self.together.max_tokens)
 
-    def _shortened(self, passage: Passage) -> Passage:
-        if self.passage_words is None:
-            return passage
-        return Passage(passage.id, first_words(passage.text, self.passage_words), passage.title)
-
     def _ask(self, chats: Sequence[Chat]) -> list[Reply]:
         """The replies; their costs are counted, failures are told in one line."""
         if not chats:
@@ -291,43 +268,22 @@ class LlmReader:
         return replies
 
 
-def read_by(system: object, llm: LanguageModel | None) -> None:
-    """Let a language model read in the place of a system's reader; None changes nothing.
-
-    Raises:
-        UserError: If the system has no reader.
-    """
-    if llm is not None:
-        if not hasattr(system, "reader"):
-            raise UserError(NO_READER.format(system=type(system).__name__))
-        system.reader = LlmReader(llm)
-
-
 def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None) -> Prompt:
     """The prompt with `shots` examples: its own ones, then those of a file; only its own when `shots` is None.
 
     Raises:
         UserError: If there are too few examples, or the prompt has no place for any.
     """
-    if shots is None and file is None:
-        if prompt.example and not prompt.examples:
-            raise UserError(
-                f"prompt {prompt.name} has no examples of its own: name a file of questions with answers and passages "
-                "by examples, and the number of examples by shots."
-            )
+    if shots is None and file is None and (prompt.examples or not prompt.example):
         return prompt
-    if shots is None or not prompt.example:
-        missing = (
-            "has no place for examples: name another one, such as rerag_nq" if shots is not None else "needs shots"
-        )
-        raise UserError(f"prompt {prompt.name} {missing}, or omit shots and examples.")
-    own = prompt.examples[:shots]
-    further = list(islice(_examples(file, layout, prompt.example_places), shots - len(own))) if file else []
-    if len(own) + len(further) < shots:
-        given = f"and {file} gives {len(further)}" if file else "and no file gives further ones"
+    own, further = prompt.examples[:shots], list[Any]()
+    if file and shots and prompt.example:
+        further += islice(_examples(file, layout, prompt.example_places), max(0, shots - len(own)))
+    if shots is None or not prompt.example or len(own) + len(further) < shots:
         raise UserError(
-            f"shots is {shots}, but prompt {prompt.name} has {len(own)} examples {given}: name a file of questions "
-            "with answers and passages by examples, or lower shots."
+            f"prompt {prompt.name} has {len(own)} examples, examples {file or 'names no file'} gives {len(further)} "
+            f"more, and shots is {shots}: give a file of questions with answers and passages by examples, the number "
+            "of examples by shots, and a prompt with a place for them, such as rerag_nq."
         )
     return replace(prompt, examples=(*own, *further))
 

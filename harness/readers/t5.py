@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.errors import UserError
-from common.ranges import PositiveInt, Precision
+from common.ranges import Precision
 from common.records import Answer, Passage, Question, Ranked, as_questions
 from harness.interfaces import PerContextReader, RelevanceModel
 from models.token_count import tokens_read
@@ -29,7 +29,6 @@ class PackedReader:
 
     Args:
         serving: Folder with a generator trained with text_format `packed`, e.g. checkpoints/packed-world/serving.
-        max_passages: Only this many of the best passages are read; all when None.
         device: auto, cpu or cuda.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
@@ -39,14 +38,8 @@ class PackedReader:
         ArtifactError: If it is corrupt, of another kind or text format, or has no generator.
     """
 
-    def __init__(
-        self,
-        serving: Path,
-        max_passages: PositiveInt | None = None,
-        device: str = "auto",
-        precision: Precision = "auto",
-    ) -> None:
-        self.serving, self.max_passages, self.device, self.precision = serving, max_passages, device, precision
+    def __init__(self, serving: Path, device: str = "auto", precision: Precision = "auto") -> None:
+        self.serving, self.device, self.precision = serving, device, precision
 
     def load(self) -> None:
         """Load the generator."""
@@ -77,20 +70,19 @@ class PackedReader:
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; batched over questions of similar length."""
-        contexts = [hits[: self.max_passages] for hits in evidence]
-        rows = [row for row, hits in enumerate(contexts) if hits]
+        rows = [row for row, hits in enumerate(evidence) if hits]
         answers = [
             Answer(question.id, "", tuple(hits), costs={"model_calls": 0.0, "tokens": 0.0})
-            for question, hits in zip(questions, contexts, strict=True)
+            for question, hits in zip(questions, evidence, strict=True)
         ]
         for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
             chunk = rows[start : start + _QUESTIONS_AT_ONCE]
-            inputs = [(questions[row].text, [hit.passage for hit in contexts[row]]) for row in chunk]
+            inputs = [(questions[row].text, [hit.passage for hit in evidence[row]]) for row in chunk]
             tokens = tokens_read(self.generator)
             generated = self.generator.answers(inputs, self.max_answer_tokens)
             costs = {"model_calls": 1.0, "tokens": (tokens_read(self.generator) - tokens) / len(chunk)}
             for row, (text, logprob) in zip(chunk, generated, strict=True):
-                answers[row] = Answer(questions[row].id, text, tuple(contexts[row]), logprob, dict(costs))
+                answers[row] = Answer(questions[row].id, text, tuple(evidence[row]), logprob, dict(costs))
         return answers
 
     def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:

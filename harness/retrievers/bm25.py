@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.files import check_space, read_json
-from common.progress import in_bytes, say
+from common.progress import say
 from common.ranges import PositiveInt
 from common.records import Passage, Ranked, as_texts, clean
 from harness.indexing.analyser import Analyser, StopWords
@@ -126,6 +126,10 @@ class Bm25Retriever:
         """Open the index."""
         _ = self._analyser, self.index.stored, self._vocabulary, self._searched
 
+    def knows(self, text: str) -> bool:
+        """Whether a passage has one of the terms of a text; stop words count where the text has nothing else."""
+        return any(term in self._vocabulary for term in self._analyser.terms_that_count(clean(text)))
+
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""
@@ -144,10 +148,8 @@ class Bm25Retriever:
 
     @cached_property
     def _postings(self) -> Postings:
-        postings = Postings(self.index.folder / _FOLDER, self.index.passages)
-        size = in_bytes(postings.size_bytes)
-        say(f"{self.folder}: {self.index.passages:,} passages, BM25 of {size}, memory-mapped.")
-        return postings
+        say(f"{self.folder}: {self.index.passages:,} passages, BM25, memory-mapped.")
+        return Postings(self.index.folder / _FOLDER, self.index.passages)
 
     @cached_property
     def _searched(self) -> BatchSearch:
@@ -182,10 +184,6 @@ class Bm25Retriever:
     def words(self, text: str) -> list[str]:
         """The terms of a text by which it is searched (`Analyser.of_query`)."""
         return self._analyser.of_query(clean(text), self._vocabulary)
-
-    def knows(self, text: str) -> bool:
-        """Whether a passage has one of the terms of a text; stop words count where the text has nothing else."""
-        return any(term in self._vocabulary for term in self._analyser.terms_that_count(clean(text)))
 
     def shares(self, words: Sequence[str]) -> list[float]:
         """The share of the passages that contain each word, 0 to 1."""

@@ -7,7 +7,7 @@ from common.errors import ArtifactError
 from common.records import Passage, Question
 from harness.indexing.index_folder import Index
 from harness.interfaces import Retriever
-from harness.retrievers.retriever_tree import inner
+from harness.runtime.retriever_tree import inner
 
 
 def indexes_of(*retrievers: object) -> list[Index]:
@@ -58,54 +58,20 @@ def check_same_corpus(retrievers: Sequence[Retriever]) -> None:
             )
 
 
-def gold_not_in_index(searching: object, questions: Sequence[Question]) -> int | None:
-    """Number of gold passages that are in no index; None without an index folder or gold passages.
-
-    Args:
-        searching: A retriever or a system; one index of each corpus that it searches is read.
-        questions: Their gold passages are looked up.
-
-    Raises:
-        ArtifactError: If no gold passage is in the index: it is of another corpus.
-    """
-    absent = _absent_gold(searching, gold_of(questions), all_of_them=True)
-    return None if absent is None else len(absent)
-
-
-def check_gold_in_index(searching: object, gold: Set[str]) -> None:
-    """As `gold_not_in_index` without counting: the first passage that is found ends the search.
-
-    Args:
-        searching: A retriever or a system.
-        gold: Ids of the gold passages of all questions.
-
-    Raises:
-        ArtifactError: If none is in the index: it is of another corpus.
-    """
-    _absent_gold(searching, gold, all_of_them=False)
-
-
-def with_gold_in_index(retriever: Retriever, questions: Sequence[Question]) -> list[Question]:
-    """The questions that have a gold passage in an index of the retriever.
-
-    Without an index folder, all with a gold passage.
-
-    Raises:
-        ArtifactError: If no gold passage is in the index: it is of another corpus.
-    """
-    absent = _absent_gold(retriever, gold_of(questions), all_of_them=True) or set()
-    return [question for question in questions if set(question.support) - absent]
-
-
 def gold_of(questions: Sequence[Question]) -> set[str]:
     """Ids of the gold passages of all questions."""
     return {id_ for question in questions for id_ in question.support}
 
 
-def _absent_gold(searching: object, gold: Set[str], all_of_them: bool) -> set[str] | None:
-    """Ids of the gold passages that are in no index, or an incomplete set of them.
+def absent_gold(searching: object, gold: Set[str]) -> set[str] | None:
+    """The gold passages that are in no index; None without an index folder or gold passages.
 
-    None and errors as `gold_not_in_index`.
+    Args:
+        searching: A retriever or a system; one index of each corpus that it searches is read.
+        gold: Ids of the gold passages of all questions.
+
+    Raises:
+        ArtifactError: If no gold passage is in the index: it is of another corpus.
     """
     indexes = indexes_of(searching)
     if not indexes or not gold:
@@ -113,7 +79,7 @@ def _absent_gold(searching: object, gold: Set[str], all_of_them: bool) -> set[st
     absent = set(gold)
     for passage in chain.from_iterable(each.stored for each in {i.corpus: i for i in indexes}.values()):
         absent.discard(passage.id)
-        if not absent or (not all_of_them and len(absent) < len(gold)):
+        if not absent:
             break
     if absent == gold:
         raise ArtifactError(

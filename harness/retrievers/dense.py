@@ -1,5 +1,6 @@
 """Dense retrieval: passages and queries are embedded by one sentence encoder and ranked by inner product."""
 
+import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import cached_property
@@ -11,12 +12,11 @@ import numpy as np
 
 from common.errors import ArtifactError
 from common.files import scratch_folder
-from common.progress import in_bytes, say, track
+from common.progress import say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
 from harness.indexing.corpus_encoding import (
     PARTIAL,
-    discard,
     encode_chunks,
     encoded_chunks,
     partial_folder,
@@ -25,7 +25,7 @@ from harness.indexing.corpus_encoding import (
     start_or_resume,
 )
 from harness.indexing.faiss_devices import check_gpu
-from harness.indexing.faiss_library import FLAT, check_memory, empty_index, factory_string
+from harness.indexing.faiss_library import FLAT, empty_index, factory_string
 from harness.indexing.index_folder import (
     INDEX,
     Build,
@@ -43,8 +43,6 @@ from harness.runtime.distributed import join_process_group
 
 if TYPE_CHECKING:
     from harness.indexing.sentence_encoder import SentenceEncoder
-
-_FLOAT_BYTES = 4
 
 
 def build_dense(
@@ -94,11 +92,9 @@ def build_dense(
         if status == "up to date":
             return
         store = PassageStore(partial)
-        vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
         say(
-            f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, over "
-            f"{processes.size} process(es)."
+            f"{out}: {len(store):,} passages x {encoder.dimensions} float32, encoder on {encoder.device} in "
+            f"{encoder.dtype}, over {processes.size} process(es)."
         )
         indexed = vectors_of_index(out, encoder)
         known = KnownVectors([*indexed, *encoded_chunks(partial, encoder)])
@@ -116,7 +112,7 @@ def build_dense(
             build.source,
             encoder=encoder.name,
         )
-        discard(partial)
+        shutil.rmtree(partial, ignore_errors=True)
         say(f"{out}: dense index of {len(store):,} passages, {faiss_index}.")
 
 
@@ -128,10 +124,6 @@ def _prepare(
     Returns:
         The recipe, or None if the index is up to date.
     """
-    import torch
-
-    from models.device_memory import available_bytes
-
     if faiss_index != FLAT:
         empty_index(faiss_index, encoder.dimensions)
     PARTIAL.check(partial)
@@ -145,7 +137,8 @@ def _prepare(
         dtypes = ("float32", "bfloat16") if encoder.precision == "auto" else ()
         if is_built(out, recipe, build, [{**recipe, "dtype": dtype} for dtype in dtypes]):
             return None
-        check_memory(faiss_index, corpus.passages, encoder.dimensions, available_bytes(torch.device("cpu")))
+        if faiss_index != FLAT:
+            empty_index(faiss_index, encoder.dimensions, corpus.passages)
         start_or_resume(partial, recipe, build, staging)
     return recipe
 
@@ -190,7 +183,7 @@ class VectorRetriever:
                 f"{self.index.folder} was built with another encoder than {name} (the files differ). Name that encoder "
                 f"with --encoder, or {self._again}."
             )
-        say(f"{self.index.folder}: encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}.")
+        say(f"{self.index.folder}: encoder on {encoder.device} in {encoder.dtype}.")
         return encoder
 
     def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
@@ -276,7 +269,7 @@ class DenseRetriever(VectorRetriever):
     @cached_property
     def _vectors(self) -> Vectors:
         vectors = Vectors(self.index.folder, factory_string(self.index.recipe["vectors"]), *self._search)
-        say(f"{self.folder}: {self.index.passages:,} passages, vectors {in_bytes(vectors.vectors_ND.nbytes)}.")
+        say(f"{self.folder}: {self.index.passages:,} passages, dense.")
         return vectors
 
     def search_vectors(self, queries_QD: np.ndarray, k: int) -> list[list[Ranked]]:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.gold_copies import GoldCopies
+from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Passage, Question, Ranked, nfkc
 from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
 from harness.interfaces import Retriever
 from harness.retrievers.two_stage import concatenate
+from harness.runtime.retriever_tree import check_searched
 
 
 @dataclass(frozen=True)
@@ -19,23 +21,28 @@ class HardNegatives:
         retriever: Used for both stages, or for the first.
         per_question: Maximum passages per question, best ranks first.
         anchors: Number of first-stage documents to concatenate with the question, beside the gold ones; 0: no second
-            stage, as for a model that ranks what the question alone finds.
+            stage.
         depth: Documents taken from each ranking.
-        question_weight: How often the question stands before d in Concat(q, d).
-        second_retriever: Of the second stage; `retriever` when None.
+        question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
+        second_retriever: Searches with Concat(q, d) instead, as the system's `second_retriever` does.
     """
 
     retriever: Retriever
-    per_question: int
-    anchors: int
-    depth: int
-    question_weight: int
+    per_question: PositiveInt = 24
+    anchors: NonNegativeInt = 3
+    depth: PositiveInt = 8
+    question_weight: PositiveInt = 1
     second_retriever: Retriever | None = None
 
     def of(self, questions: Sequence[Question]) -> list[Mined]:
-        """The hard negatives of each question; one batched search per stage."""
+        """The hard negatives of each question; one batched search per stage.
+
+        Raises:
+            SearchFailedError: If a search of one query failed.
+        """
         max_gold = max(len(question.support) for question in questions)
         first = search_for(self.retriever, questions, self.depth + max_gold)
+        check_searched(self.retriever, [question.text for question in questions], first)
         queries = [
             (row, passage.id, concatenate(question.text, passage, self.question_weight))
             for row, (question, hits) in enumerate(zip(questions, first, strict=True))
@@ -44,12 +51,9 @@ class HardNegatives:
                 p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold_passages]
             }.values()
         ]
-        second = search_for(
-            self.second_retriever or self.retriever,
-            [questions[row] for row, *_ in queries],
-            self.depth + self.anchors,
-            [text for *_, text in queries],
-        )
+        again, texts = self.second_retriever or self.retriever, [text for *_, text in queries]
+        second = search_for(again, [questions[row] for row, *_ in queries], self.depth + self.anchors, texts)
+        check_searched(again, texts, second)
         rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
         anchors_of: list[list[str]] = [[] for _ in questions]
         for (row, anchor, _), hits in zip(queries, second, strict=True):

@@ -3,10 +3,8 @@
 Passages by the number of the query's critical keywords that they contain.
 """
 
-import io
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -14,12 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import ArtifactError, DataError
+from common.errors import DataError
 from common.files import write_text
 from common.progress import say, track
 from common.records import Passage, Ranked, as_texts
 from common.sealed_json import fingerprint
-from datamodules.formats.file_kinds import OtherKindError, opened
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import RECIPE, KeywordMatcher, as_keyword, critical_keywords
 from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
@@ -75,9 +72,8 @@ def _given(path: Path | None) -> list[str]:
     if path is None:
         return []
     try:
-        with ExitStack() as stack:
-            lines = stack.enter_context(io.TextIOWrapper(opened(path, stack), "utf-8-sig")).read().splitlines()
-    except (OSError, UnicodeDecodeError, OtherKindError) as error:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"{path}: the keywords cannot be read ({error}). Give a UTF-8 text file, one a line."
         ) from error
@@ -116,15 +112,9 @@ class KeywordRetriever:
     @cached_property
     def _postings(self) -> dict[tuple[str, ...], NDArray[np.int64]]:
         postings: dict[tuple[str, ...], NDArray[np.int64]] = {}
-        try:
-            with (self.index.folder / KEYWORDS).open(encoding="utf-8") as file:
-                for line in file:
-                    row = json.loads(line)
-                    postings[tuple(row["keyword"].split(" "))] = np.array(row["passages"], dtype=np.int64)
-        except (OSError, ValueError, KeyError) as error:
-            raise ArtifactError(
-                f"{self.index.folder / KEYWORDS} cannot be read ({error}). Build the index again."
-            ) from error
+        with (self.index.folder / KEYWORDS).open(encoding="utf-8") as file:
+            for row in map(json.loads, file):
+                postings[tuple(row["keyword"].split(" "))] = np.array(row["passages"], dtype=np.int64)
         say(f"{self.folder}: {self.index.passages:,} passages, {len(postings):,} critical keywords.")
         return postings
 

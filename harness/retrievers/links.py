@@ -17,12 +17,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from common.progress import in_bytes, say
+from common.progress import say
 from common.ranges import NonNegativeInt, Share
 from common.records import Passage, Ranked, as_texts
 from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
 from harness.indexing.passage_store import PassageStore
-from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
+from harness.indexing.title_links import TitleLinks, write_title_links
 from harness.indexing.titles import MATCHING, title_words
 
 _PER_HOP = 0.8  # of a passage's score, what it passes on
@@ -92,8 +92,8 @@ class LinkRetriever:
 
     @cached_property
     def _links(self) -> TitleLinks:
-        links, size = TitleLinks(self.index.folder), in_bytes(_mapped_bytes(self.index.folder))
-        say(f"{self.folder}: {self.index.passages:,} passages, {links.links:,} links, {size}, memory-mapped.")
+        links = TitleLinks(self.index.folder)
+        say(f"{self.folder}: {self.index.passages:,} passages, {links.links:,} links, memory-mapped.")
         return links
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
@@ -145,7 +145,3 @@ class LinkRetriever:
         """Number of distinct words that a passage shares with the query."""
         passage = self.index.stored[place]
         return len(words.intersection(title_words(f"{passage.title} {passage.text}")))
-
-
-def _mapped_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in (folder / FOLDER).glob("*.npy"))

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveInt, Precision
@@ -20,13 +20,13 @@ from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.rerank import judge_note, rerank, shortened
 from harness.retrievers.rerank_prior import RerankPrior
-from harness.retrievers.retriever_tree import failures_of
 from harness.rewriters.dialogue import stand_alone
 from harness.rewriters.strategy_checks import check_each_once, check_strategies
 from harness.runtime.loading import load
+from harness.runtime.long_questions import as_read
 from harness.runtime.memo import READ_AT_ONCE, Memo, Needed, digest_of
+from harness.runtime.retriever_tree import failures_of
 from harness.runtime.stages import followed_by, stage_ended
-from harness.runtime.turns import reads_history, with_turns
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
@@ -75,12 +75,7 @@ class MultiQueryHits:
 
     def alone(self, place: int) -> list[Passage]:
         """The passages that only the query at this place found, best first."""
-        others = {
-            hit.passage.id
-            for other, search in enumerate(self.searches)
-            if other != place
-            for hit in search.hits
-        }  # fmt: skip
+        others = {each.id for each in union([*(s.hits for s in self.searches[:place] + self.searches[place + 1 :])])}
         return [hit.passage for hit in self.searches[place].hits if hit.passage.id not in others]
 
 
@@ -100,23 +95,6 @@ def union(lists: Sequence[Sequence[Ranked]]) -> list[Passage]:
         for hit in hits:
             passages.setdefault(hit.passage.id, hit.passage)
     return list(passages.values())
-
-
-def judges(questions: Sequence[Question], rewrites: Sequence[Rewrites | None], judged_by: str) -> list[str]:
-    """The texts by which each question's passages are judged.
-
-    Args:
-        questions: The questions.
-        rewrites: Of each; None without a rewriter.
-        judged_by: `ORIGINAL`, or the strategy whose rewrite is taken; the question where there is none.
-    """
-    own = [made.queries.get(judged_by, ()) if made else () for made in rewrites]
-    return [" ".join(texts) or clean(question.text) for question, texts in zip(questions, own, strict=True)]
-
-
-def _written(question: Question, made: Mapping[str, Sequence[str]]) -> Answer:
-    """The queries of a question, before they have searched."""
-    return Answer(question.id, "", (), notes={"queries": [{"query": q, "made_by": [*by]} for q, by in made.items()]})
 
 
 class MultiQueryRetriever:
@@ -174,21 +152,19 @@ class MultiQueryRetriever:
         feedback_retriever: Retriever | None = None,
         prior: Path | None = None,
     ) -> None:
-        if fusion not in get_args(MultiQueryFusion):
-            raise UserError(f"fusion is {fusion!r}; allowed: {', '.join(get_args(MultiQueryFusion))}.")
         given = (serving is not None) + (scorer is not None)
         if fusion == "rerank" and given != 1:
             raise UserError(
                 "fusion rerank needs one scorer: name a folder with an estimator by serving "
                 "(checkpoints/<name>/serving) or a cross-encoder such as BAAI/bge-reranker-base, or set fusion to rrf."
             )
+        if fusion not in ("rerank", "rrf"):  # such as the fifth value of a call
+            raise UserError(f"fusion is {fusion!r}; allowed: rerank, rrf.")
         if fusion == "rrf" and (given or prior is not None):
             raise UserError("fusion rrf uses no scorer: omit serving and prior, or set fusion to rerank.")
-        if judged_by != ORIGINAL and (fusion == "rrf" or rewriter is None or judged_by not in strategies):
-            allowed = ", ".join([ORIGINAL, *(() if fusion == "rrf" or rewriter is None else strategies)])
-            raise UserError(
-                f"judged_by is {judged_by!r}; allowed with this fusion, rewriter and strategies: {allowed}."
-            )
+        allowed = [ORIGINAL, *(strategies if fusion == "rerank" and rewriter is not None else ())]
+        if judged_by not in allowed:
+            raise UserError(f"judged_by is {judged_by!r}; allowed with these options: {', '.join(allowed)}.")
         if rewriter is not None:
             check_each_once(strategies)
         if feedback_retriever is not None and not hasattr(rewriter, "feedback_passages"):
@@ -264,26 +240,28 @@ class MultiQueryRetriever:
         self.load()
         per_query = per_query or self.per_query
         began = time.perf_counter()
-        if not reads_history(self):
-            questions = [with_turns(question, self) for question in questions]
+        questions, _ = as_read(self, questions)
         first = self.first_search(questions, per_query)
         searched = time.perf_counter()
         rewrites = self.rewrites(questions, first)
         alone = [stand_alone(*pair, self) for pair in zip(questions, rewrites, strict=True)]
-        questions, rewrites = [question for question, _ in alone], [written for _, written in alone]
+        questions = [question for question, _ in alone]
         made = [self._queries(*pair) for pair in alone]
         rewritten = time.perf_counter()
-        stage_ended("queries", [_written(*pair) for pair in zip(questions, made, strict=True)])
+        written = [[{"query": query, "made_by": [*by]} for query, by in own.items()] for own in made]
+        shown = zip(questions, written, strict=True)
+        stage_ended("queries", [Answer(each.id, "", (), notes={"queries": own}) for each, own in shown])
         found = self._search(questions, made, per_query, first if self.feedback_retriever is None else {})
         retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
-        ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
+        judges = [" ".join(own.queries.get(self.judged_by, ()) if own else ()) or clean(q.text) for q, own in alone]
+        ranked = self._fuse(judges, found)
         results = [
             MultiQueryHits(
-                searches, written, tuple(without_copies(hits)[:k]), len(hits) * (self.scorer is not None),
-                clean(question.text), self._needed(written, len(searches), len(hits), per_query),
+                searches, made_of, tuple(without_copies(hits)[:k]), len(hits) * (self.scorer is not None),
+                clean(question.text), self._needed(made_of, len(searches), len(hits), per_query),
             )
-            for searches, (question, written), hits in zip(found, alone, ranked, strict=True)
+            for searches, (question, made_of), hits in zip(found, alone, ranked, strict=True)
         ]  # fmt: skip
         seconds = {
             "rewriting": rewritten - searched,
@@ -309,9 +287,7 @@ class MultiQueryRetriever:
         made = self._written(questions, [first[clean(each.text)] for each in questions])
         if self.feedback_retriever is None:
             return made
-        return [
-            replace(each, costs={**each.costs, "retriever_calls": 1.0}) for each in made
-        ]  # the search with `feedback_retriever`
+        return [replace(each, costs={**each.costs, "retriever_calls": 1.0}) for each in made]  # by `feedback_retriever`
 
     def _written(self, questions: Sequence[Question], *feedback: Sequence[Sequence[Ranked]]) -> Sequence[Rewrites]:
         """What the rewriter writes; with a memo once, by the first row that has all of these strategies."""
@@ -356,10 +332,11 @@ class MultiQueryRetriever:
         if not isinstance(self.rewriter, FeedbackRewriter) or not questions:
             return {}
         distinct = {clean(question.text): question for question in questions}
-        searched, k = (self.retriever, per_query) if self.feedback_retriever is None else (self.feedback_retriever, 1)
-        k = max(k, self.rewriter.feedback_passages)
-        search = self._searcher(SEARCH if self.feedback_retriever is None else "feedback")
-        return dict(zip(distinct, search_for(searched, [*distinct.values()], k, [*distinct], search), strict=True))
+        searched, stage, k = self.retriever, SEARCH, max(per_query, self.rewriter.feedback_passages)
+        if self.feedback_retriever is not None:
+            searched, stage, k = self.feedback_retriever, "feedback", self.rewriter.feedback_passages
+        found = search_for(searched, [*distinct.values()], k, [*distinct], self._searcher(stage))
+        return dict(zip(distinct, found, strict=True))
 
     def _searcher(self, stage: str) -> Search:
         return self.memo.searches(stage) if self.memo else plain_search
@@ -397,9 +374,7 @@ class MultiQueryRetriever:
             hits_of = [search_once(self.retriever, own_queries, k, first, self._searcher(SEARCH))] * len(made)
         failed = failures_of(self.retriever)
         return [
-            tuple(
-                QueryHits(query, makers, tuple(hits[query]), failed.get(query, "")) for query, makers in queries.items()
-            )
+            tuple(QueryHits(query, by, tuple(hits[query]), failed.get(query, "")) for query, by in queries.items())
             for queries, hits in zip(made, hits_of, strict=True)
         ]
 

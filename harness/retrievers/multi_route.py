@@ -31,8 +31,6 @@ from harness.retrievers.parent_sections import ParentSections
 from harness.retrievers.route_weights import WEIGHTS, weights_of_collection
 from harness.runtime.loading import load
 
-_KEPT_SCORES = 4_000_000  # of queries and segments, 24 bytes each: 96 MB
-
 Scores = NDArray[np.float64]
 
 
@@ -114,7 +112,6 @@ class MultiRouteRetriever:
         self.dense, self.bm25, self.keywords = dense, bm25, keywords
         self.candidates, self.scaling, self.section_words = candidates, scaling, section_words
         self._alpha, self._beta, self._weights = alpha, beta, weights
-        self._kept: dict[str, tuple[Scores, Scores, Scores]] = {}  # query -> its scores of all segments
 
     def load(self) -> None:
         """Read the weights, open the indexes, which must be of one corpus, and find the parent sections."""
@@ -161,7 +158,7 @@ class MultiRouteRetriever:
     def with_options(
         self, alpha: float | None = None, beta: float | None = None, section_words: int | None = None
     ) -> "MultiRouteRetriever":
-        """The same retriever with other options, for a study: the indexes and the scores that are kept are shared.
+        """The same retriever with other options, for a study: the indexes are shared.
 
         None leaves an option.
         """
@@ -179,28 +176,15 @@ class MultiRouteRetriever:
         queries = as_texts(queries)
         self.load()
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
-        routes = dict(zip(asked, self._all_route_scores(asked), strict=True))
-        return [self._best(routes[query], k) if query in routes else [] for query in queries]
+        vectors = dict(zip(asked, self.dense.encode_queries(asked), strict=True))
+        best = {query: self._best(self.route_scores(query, query_D), k) for query, query_D in vectors.items()}
+        return [[*best.get(query, ())] for query in queries]
 
-    def route_scores(self, query: str) -> tuple[Scores, Scores, Scores]:
+    def route_scores(self, query: str, query_D: NDArray[np.float32]) -> tuple[Scores, Scores, Scores]:
         """Similarity of the vectors, BM25 score and |C| of every segment of the index, (N,) each."""
-        return self._all_route_scores([query])[0]
-
-    def _all_route_scores(self, queries: Sequence[str]) -> list[tuple[Scores, Scores, Scores]]:
-        """Of every query; those of the last ones are kept, as a study asks for them again with other weights."""
-        known = {query: self._kept.get(query) for query in queries}
-        new = [query for query, scores in known.items() if scores is None]
-        found = {
-            query: scores for query, scores in known.items() if scores is not None
-        }  # whatever another thread clears
-        for query, query_D in zip(new, self.dense.encode_queries(new), strict=True):
-            vector_N, words_N = self.dense.similarities(query_D), self.bm25.scores(query)
-            keywords_N = self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
-            found[query] = vector_N, words_N, keywords_N
-        if len(self._kept) + len(new) > _KEPT_SCORES // len(self.index.stored):
-            self._kept.clear()
-        self._kept.update((query, found[query]) for query in new)
-        return [found[query] for query in queries]
+        words_N = self.bm25.scores(query)
+        keywords_N = self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
+        return self.dense.similarities(query_D), words_N, keywords_N
 
     def _best(self, routes: tuple[Scores, Scores, Scores], k: int) -> list[Ranked]:
         places_C = self._candidates(routes)

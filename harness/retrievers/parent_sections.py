@@ -5,7 +5,7 @@ under one chapter are joined, so that a parent section keeps at least one headin
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -24,6 +24,11 @@ class _Place:
     document: str
     headings: tuple[str, ...]
     words: int
+
+    @property
+    def chapter(self) -> tuple[str, ...]:
+        """Empty without a heading."""
+        return (self.document, self.headings[0]) if self.headings else ()
 
 
 class ParentSections(Sequence[Passage]):
@@ -45,9 +50,8 @@ class ParentSections(Sequence[Passage]):
             self.starts.append(start)
             start += size
         self._ends = [*self.starts[1:], len(passages)]
-        self._kept = lru_cache(maxsize=KEPT)(
-            self._joined
-        )  # joining is much of the time of a search that returns many of them
+        # joining is much of the time of a search that returns many of them
+        self._kept = lru_cache(maxsize=KEPT)(self._joined)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -64,15 +68,17 @@ class ParentSections(Sequence[Passage]):
 
 def sizes(places: Sequence[_Place], max_words: int) -> Iterator[int]:
     """Numbers of neighbours that make up the parents, one after the other."""
-    held: list[_Place] = []
+    chapter: tuple[str, ...] = ()
+    count = words = 0  # of what is joined so far
     for _, group in groupby(places, key=lambda place: (place.document, place.headings)):
         for part in _parts(list(group), max_words):
-            if held and not _fit(held, part, max_words):
-                yield len(held)
-                held = []
-            held += part
-    if held:
-        yield len(held)
+            own, further = part[0].chapter, sum(place.words for place in part)
+            if count and (not own or own != chapter or words + further > max_words):
+                yield count
+                count = words = 0
+            chapter, count, words = own, count + len(part), words + further
+    if count:
+        yield count
 
 
 def as_one(segments: Sequence[Passage]) -> Passage:
@@ -141,25 +147,11 @@ def _parts(section: list[_Place], max_words: int) -> Iterator[list[_Place]]:
         return
     part: list[_Place] = []
     for place in section:
-        if part and _words(part) + place.words > max_words:
+        if part and sum(each.words for each in part) + place.words > max_words:
             yield part
             part = []
         part.append(place)
     yield part
-
-
-def _fit(held: Sequence[_Place], part: Sequence[_Place], max_words: int) -> bool:
-    """Whether a section is joined with those before it."""
-    first, last = held[0], part[0]
-    return (
-        bool(first.headings and last.headings)
-        and (first.document, first.headings[0]) == (last.document, last.headings[0])
-        and _words(held) + _words(part) <= max_words
-    )
-
-
-def _words(places: Iterable[_Place]) -> int:
-    return sum(place.words for place in places)
 
 
 def _common(paths: list[tuple[str, ...]]) -> tuple[str, ...]:

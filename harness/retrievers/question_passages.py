@@ -50,7 +50,7 @@ def cosines(questions: Sequence[Question], encoder: "SentenceEncoder") -> "list[
 
     texts = {passage.id: indexed_text(passage) for question in questions for passage in question.passages}
     row_of = {id_: row for row, id_ in enumerate(texts)}
-    passages_PD = unit(encoder.encode_recurring(list(texts.values())))
+    passages_PD = unit(encoder.encode_passages(list(texts.values())))
     queries_QD = unit(encoder.encode_queries([question.text for question in questions]))
     return [
         (passages_PD[[row_of[passage.id] for passage in question.passages]] @ query_D).astype(float)

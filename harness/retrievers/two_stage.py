@@ -3,22 +3,35 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 
 from common.records import Passage, Question, Ranked
 from common.retrieval import Search, plain_search, search_for
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
+from harness.runtime.retriever_tree import check_searched
 from harness.selection.algorithms import Rankings
 
 
-@dataclass(slots=True)
+@dataclass
 class StageResults:
     """Both stages' results for one question."""
 
-    rankings: Rankings
-    passages: dict[str, Passage] = field(default_factory=dict)  # all passages of `rankings`, by id
-    hits: list[Sequence[Ranked]] = field(default_factory=list)  # of q, then of every q*_i
+    hits: list[Sequence[Ranked]]  # of q, then of every q*_i
+
+    @cached_property
+    def rankings(self) -> Rankings:
+        """As ids and scores."""
+        first, *second = (tuple(hit.passage.id for hit in hits) for hits in self.hits)
+        first_scores, *second_scores = (tuple(hit.score for hit in hits) for hits in self.hits)
+        return Rankings(first, tuple(second), first_scores, tuple(second_scores))
+
+    @cached_property
+    def passages(self) -> dict[str, Passage]:
+        """All of them, by id; the one of the first stage where both found it."""
+        return {hit.passage.id: hit.passage for hits in reversed(self.hits) for hit in hits}
 
     def scores(self, ranking_size: int, concatenations: int, concatenated_size: int) -> dict[str, float]:
         """Score by passage id: for q; for a passage that q did not find, for the first q*_i that found it.
@@ -38,12 +51,11 @@ class StageResults:
 
 @dataclass(slots=True)
 class Retrieval:
-    """Both stages' results for a batch of questions, with times and counts."""
+    """Both stages' results for a batch of questions, with times."""
 
     results: list[StageResults]
     first_seconds: float
     second_seconds: float
-    concatenations: int  # number of queries q*_i, over all questions
 
 
 def concatenate(question: str, passage: Passage, question_weight: int = 1) -> str:
@@ -83,9 +95,13 @@ def search_twice(
 
     Returns:
         Both stages' results by question weight; each has the time of the first stage.
+
+    Raises:
+        SearchFailedError: If a search of one query failed.
     """
     started = time.perf_counter()
     rankings = search_for(retriever, questions, ranking_size, search=search) if questions else []
+    check_searched(retriever, [question.text for question in questions], rankings)
     first_seconds = time.perf_counter() - started
     found = {}
     for question_weight, (concatenations, concatenated_size) in second.items():
@@ -95,33 +111,12 @@ def search_twice(
             for question, ranking in enumerate(rankings)
             for hit in ranking[:concatenations]
         ]
-        lists = (
-            search_for(
-                second_retriever or retriever,
-                [questions[question] for question, _ in queries],
-                concatenated_size,
-                [text for _, text in queries],
-                search_again,
-            )
-            if queries
-            else []
-        )
+        again, texts = second_retriever or retriever, [text for _, text in queries]
+        asked = [questions[question] for question, _ in queries]
+        lists = search_for(again, asked, concatenated_size, texts, search_again) if queries else []
+        check_searched(again, texts, lists)
         seconds = time.perf_counter() - started
-        per_question: list[list[list[Ranked]]] = [[] for _ in questions]
-        for (question, _), ranked in zip(queries, lists, strict=True):
-            per_question[question].append(ranked)
-        results = [_stage_results(first, lists) for first, lists in zip(rankings, per_question, strict=True)]
-        found[question_weight] = Retrieval(results, first_seconds, seconds, len(queries))
+        own = iter(lists)  # in the order of the questions
+        results = [StageResults([ranking, *islice(own, len(ranking[:concatenations]))]) for ranking in rankings]
+        found[question_weight] = Retrieval(results, first_seconds, seconds)
     return found
-
-
-def _stage_results(ranking: Sequence[Ranked], concatenated: Sequence[Sequence[Ranked]]) -> StageResults:
-    """One question's rankings as ids, with the passages by id and the hits."""
-    first, *second = ([hit.passage.id for hit in hits] for hits in (ranking, *concatenated))
-    first_scores, *second_scores = (tuple(hit.score for hit in hits) for hits in (ranking, *concatenated))
-    results = StageResults(Rankings(tuple(first), tuple(map(tuple, second)), first_scores, tuple(second_scores)))
-    results.hits = [ranking, *concatenated]
-    for hits in results.hits:
-        for hit in hits:
-            results.passages.setdefault(hit.passage.id, hit.passage)
-    return results

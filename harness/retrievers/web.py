@@ -21,7 +21,7 @@ from common.context_sources import WEB
 from common.errors import SearchFailedError, UserError
 from common.killable import Killable
 from common.packages import require
-from common.progress import Progress, in_bytes
+from common.progress import in_bytes, track
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import Passage, Ranked, as_texts, clean
 from common.threads import as_completed
@@ -43,7 +43,6 @@ else:
 FILE = "web.sqlite"
 _LOST = "its searches and pages will be requested again"
 _FORMAT = 1  # of what is stored; increase it when its meaning changes
-_REASONS = 3  # of lost pages that are named in a report
 
 Found = tuple[list[SearchResult], float]  # results of a search and their time, seconds since 1970
 
@@ -58,8 +57,8 @@ class WebRetriever:
     Args:
         service: searxng (your own), brave or tavily.
         base_url: Address of the service; SearXNG needs one, such as http://localhost:8888.
-        key_variable: Name of the environment variable that holds the key of Brave or Tavily. The key itself is no
-            option, so that it is never written to a file.
+        key_variable: Name of the environment variable that holds the key of Brave or Tavily; BRAVE_API_KEY or
+            TAVILY_API_KEY when omitted. The key itself is no option, so that it is never written to a file.
         parameters: Further fields of each search, such as {"language": "en"}.
         results: Results of each search that are used, the first ones; at most 20.
         read_pages: Whether their pages are read; else the passages are the snippets.
@@ -122,12 +121,15 @@ class WebRetriever:
             self.totals.update(more)
 
     @property
+    def _asked(self) -> dict[str, Any]:
+        service = self.service
+        return {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
+
+    @property
     def identity(self) -> dict[str, Any]:
         """The options that determine the passages, JSON types only; saved results are reused if they are equal."""
-        service = self.service
-        asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
-        read = {"results": service.results, "read_pages": self.read_pages, "passage_words": self.passage_words}
-        return {**asked, **read, "allow_networks": [str(network) for network in self._networks]}
+        read = {"results": self.service.results, "read_pages": self.read_pages, "passage_words": self.passage_words}
+        return {**self._asked, **read, "allow_networks": [str(network) for network in self._networks]}
 
     @property
     def facts(self) -> list[str]:
@@ -136,9 +138,8 @@ class WebRetriever:
         read = f"pages in passages of {self.passage_words} words" if self.read_pages else "the service's snippets"
         counted = f"{total['searches']:,} searches ({total['retries']:,} retries), {total['failures']:,} failed"
         if self.read_pages:
-            reasons = Counter(self.lost_pages.values()).most_common(_REASONS)
-            named = ": " + ", ".join(f"{why} ({count:,})" for why, count in reasons) if reasons else ""
-            counted += f"; {total['pages']:,} pages, {len(self.lost_pages):,} lost{named}"
+            first = f", the first: {next(iter(self.lost_pages.values()))}" if self.lost_pages else ""
+            counted += f"; {total['pages']:,} pages, {len(self.lost_pages):,} lost{first}"
         counted += f"; {in_bytes(total['bytes'])}; {total['from_cache']:,} searches and pages from the cache"
         return [f"web search: {of}, {read}", f"web requests: {counted}"]
 
@@ -173,10 +174,7 @@ class WebRetriever:
         found = self._each(lambda query: self._results(query, store), queries, what, self.failures)
         self.totals["failures"] += len(queries) - len(found)
         if not found:
-            why = self.failures[queries[-1]]
-            raise SearchFailedError(
-                f"{self.service.title}: {len(queries)} of {len(queries)} searches failed, the last with: {why}."
-            )
+            raise SearchFailedError(f"{self.service.title}: all searches failed: {self.failures[queries[-1]]}.")
         links = list(dict.fromkeys(each.link for results, _ in found.values() for each in results))
         links = [link for link in links if self.read_pages and link not in self.lost_pages]
         with (
@@ -198,43 +196,43 @@ class WebRetriever:
                 lost[item] = str(error)
                 return item, None
 
-        done = {}
-        with Progress(what, len(items)) as progress:
-            for item, result in as_completed(one, items, self.concurrency):
-                done[item] = result
-                progress.advance()
+        done = dict(track(as_completed(one, items, self.concurrency), len(items), what))
         return {item: done[item] for item in items if done[item] is not None}
 
     def _results(self, query: str, store: Store | None) -> Found:
-        service = self.service
-        asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
-        key = _key({"search": query, "results": service.results, **asked})
-        if store and (stored := store.find(key)):
-            self._count(from_cache=1)
-            return [SearchResult(*each) for each in stored[0]], stored[1]
-        self._count(searches=1)
-        results, now = service.search(query), time.time()
-        if store:
-            store.store(key, [astuple(each) for each in results], now)
-        return results, now
+        def search() -> list[tuple[str, ...]]:
+            self._count(searches=1)
+            return [astuple(each) for each in self.service.search(query)]
+
+        asked = {"search": query, "results": self.service.results, **self._asked}
+        found, when = self._stored(store, asked, search)
+        return [SearchResult(*each) for each in found], when
 
     def _page(self, client: PageClient, extractor: Killable, store: Store | None, link: str) -> tuple[str, float]:
         """The text of a page and its time; raises FetchError if there is none."""
+
+        def read() -> str:
+            self._count(pages=1)
+            page = client.fetch(link)
+            self._count(bytes=len(page.content))
+            if not (text := extracted(extractor, page)).strip():
+                raise FetchError("a page without text")
+            return text
+
         # what was read from a private network is not given to a retriever that may not read from there
         networks = {"allow_networks": sorted(map(str, self._networks))} if self._networks else {}
-        key = _key({"page": link, **networks})
-        if store and (stored := store.find(key)):
+        return self._stored(store, {"page": link, **networks}, read)
+
+    def _stored(self, store: Store | None, asked: dict[str, Any], work: Callable[[], Any]) -> tuple[Any, float]:
+        """The result of some work, from the cache where it has it, with its time."""
+        key = json.dumps({"format": _FORMAT, **asked}, sort_keys=True)
+        if store and (known := store.find(key)):
             self._count(from_cache=1)
-            return stored
-        self._count(pages=1)
-        page = client.fetch(link)
-        self._count(bytes=len(page.content))
-        text, now = extracted(extractor, page), time.time()
-        if not text.strip():
-            raise FetchError("a page without text")
+            return known
+        result, now = work(), time.time()
         if store:
-            store.store(key, text, now)
-        return text, now
+            store.store(key, result, now)
+        return result, now
 
     def _passages(
         self, results: Sequence[SearchResult], seconds: float, pages: dict[str, tuple[str, float]]
@@ -252,7 +250,3 @@ class WebRetriever:
                 if passage.text:
                     made.setdefault(passage.id, passage)
         return [*made.values()]
-
-
-def _key(asked: dict[str, object]) -> str:
-    return json.dumps({"format": _FORMAT, **asked}, sort_keys=True)

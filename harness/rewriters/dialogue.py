@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from common.records import Question, clean
 from common.rewrites import Rewrites
-from harness.runtime.turns import with_turns
+from harness.runtime.long_questions import with_turns
 from models.dmqr.strategies import GQR
 
 

@@ -4,7 +4,7 @@ Each question is asked once, and saved when it is answered; a fallback to the qu
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -34,7 +34,6 @@ REASONS = {  # why a rewrite is no training example
     UNCHANGED: "the same words as the question",
 }
 _FORMAT = 2  # of the saved lines; increase it when their meaning changes
-_EXAMPLES = 3  # of dropped rewrites in the report, per reason
 
 
 @dataclass
@@ -42,11 +41,8 @@ class Distilled:
     """The training examples, and the outcomes of all rewrites."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)  # of the layout `rewrites`
-    kept: Counter[str] = field(default_factory=Counter)  # by strategy
-    dropped: dict[str, Counter[str]] = field(default_factory=lambda: {reason: Counter() for reason in REASONS})
+    dropped: list[dict[str, str]] = field(default_factory=list)  # question, strategy, reason, and why in words
     unchanged: int = 0  # rewrites with the same words as the question, kept or not
-    words_of_failures: Counter[str] = field(default_factory=Counter)  # what was wrong with calls and replies
-    examples: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # dropped rewrites, by reason
     costs: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # as in `Answer.costs`, and `repairs`
     failed: FailedQuestions = field(default_factory=FailedQuestions)  # questions that the next run asks again
 
@@ -162,19 +158,13 @@ def _collect(distilled: Distilled, question: Question, made: Rewrites, keep_unch
     if call_failed(made):
         distilled.failed.reasons[question.id] = next(iter(made.fallbacks.values()))
     for strategy, queries in made.queries.items():
-        reason, why = "", made.fallbacks.get(strategy, "")
-        if why:
-            reason = FAILED if call_failed(made) else UNUSABLE
-            distilled.words_of_failures[why] += 1
-        elif [words_of(query) for query in queries] == [words_of(text)]:
+        why = made.fallbacks.get(strategy, "")
+        reason = "" if not why else FAILED if call_failed(made) else UNUSABLE
+        if not why and [words_of(query) for query in queries] == [words_of(text)]:
             distilled.unchanged += 1
-            reason = "" if keep_unchanged else UNCHANGED
-        if not reason:
-            distilled.kept[strategy] += 1
+            reason, why = ("", "") if keep_unchanged else (UNCHANGED, REASONS[UNCHANGED])
+        if reason:
+            distilled.dropped.append({"question": text, "strategy": strategy, "reason": reason, "why": why})
+        else:
             row = {"question": text, "strategy": strategy, "rewrite": SEPARATOR.join(queries)}
             distilled.rows.append(row | ({"history": turns} if turns else {}))
-            continue
-        distilled.dropped[reason][strategy] += 1
-        shown = distilled.examples.setdefault(reason, [])
-        if len(shown) < _EXAMPLES:
-            shown.append({"question": text, "strategy": strategy, "why": why or REASONS[reason]})

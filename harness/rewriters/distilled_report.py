@@ -1,6 +1,7 @@
 """The report of a distillation: outcomes and costs of the rewrites, as text and as JSON, and the files."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from harness.rewriters.distilled import REASONS, UNCHANGED, Distilled
 
 FILE = "rewrites.jsonl"
 MANIFEST = "distillation.json"
+_EXAMPLES = 3  # of dropped rewrites, per reason
 OUTPUT = OutputFolder("`infer.py distill`", "a folder of distilled rewrites", listed_files(MANIFEST))
 
 
@@ -22,17 +24,18 @@ def write_folder(folder: Path, distilled: Distilled, facts: Mapping[str, Any]) -
         distilled: The examples.
         facts: What they depend on; part of the manifest.
     """
+    dropped = {reason: [each for each in distilled.dropped if each["reason"] == reason] for reason in REASONS}
     rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in distilled.rows)
     (folder / FILE).write_text(rows, encoding="utf-8")
     manifest = {
         **facts,
         "rewrites": {
-            "kept": dict(distilled.kept),
-            "dropped": {reason: dict(counts) for reason, counts in distilled.dropped.items()},
+            "kept": Counter(row["strategy"] for row in distilled.rows),
+            "dropped": {reason: Counter(each["strategy"] for each in own) for reason, own in dropped.items()},
             "with_the_same_words_as_the_question": distilled.unchanged,
         },
-        "failures": dict(distilled.words_of_failures.most_common()),
-        "examples_of_dropped": distilled.examples,
+        "failures": Counter(each["why"] for each in distilled.dropped if each["reason"] != UNCHANGED),
+        "examples_of_dropped": {reason: own[:_EXAMPLES] for reason, own in dropped.items() if own},
         "costs": dict(distilled.costs),
         "sha256": digests(folder),
     }
@@ -42,12 +45,13 @@ def write_folder(folder: Path, distilled: Distilled, facts: Mapping[str, Any]) -
 
 def counts_text(distilled: Distilled) -> str:
     """What was kept and dropped, in one line."""
-    dropped = {reason: sum(counts.values()) for reason, counts in distilled.dropped.items()}
-    by_strategy = ", ".join(f"{strategy} {count:,}" for strategy, count in distilled.kept.items())
-    told = [f"{distilled.kept.total():,} rewrites kept ({by_strategy or 'none'})"]
+    kept = Counter(row["strategy"] for row in distilled.rows)
+    dropped = Counter(each["reason"] for each in distilled.dropped)
+    by_strategy = ", ".join(f"{strategy} {count:,}" for strategy, count in kept.items())
+    told = [f"{kept.total():,} rewrites kept ({by_strategy or 'none'})"]
     if same := distilled.unchanged - dropped[UNCHANGED]:
         told.append(f"of these {REASONS[UNCHANGED]}: {same:,}")
-    told += [f"dropped, {REASONS[reason]}: {count:,}" for reason, count in dropped.items() if count]
+    told += [f"dropped, {words}: {dropped[reason]:,}" for reason, words in REASONS.items() if dropped[reason]]
     return "; ".join(told)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from common.ranges import PositiveInt, PositiveShare, Precision, Share
+from common.ranges import PositiveInt, Precision, Share
 from common.records import Question, Ranked, as_questions, as_texts, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
@@ -23,6 +23,8 @@ from models.dmqr.word_selection import joining, log_odds_of, queries_of, staying
 from models.dmqr.word_selector import WordScores, WordSelector
 
 STRATEGIES = ("kwr", "cce", "par", "hop")
+CORE_SHARE = 0.5  # of the words that stay, the most probable first: those that cce keeps
+JOIN_WORDS = 8  # at most
 NOTHING_STAYS = "no word of the question stays"
 NOTHING_JOINS = "no word of the first search joins"
 NOTHING_FOUND = "the first search found nothing"
@@ -39,9 +41,7 @@ class ExtractiveRewriter:
         serving: Folder that training exported, e.g. checkpoints/dmqr-extractive-hotpotqa/serving.
         passages: Passages of the first search that are read.
         stay_probability: Least probability of a word of the question in kwr, cce and hop.
-        core_share: Share of these words, the most probable first, that cce keeps, in (0, 1].
         join_probability: Least probability of a word that joins in par and hop.
-        join_words: Most words that join.
         device: auto, cpu or cuda.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
@@ -58,9 +58,7 @@ class ExtractiveRewriter:
         serving: Path,
         passages: PositiveInt = 3,
         stay_probability: Share = 0.4,
-        core_share: PositiveShare = 0.5,
         join_probability: Share = 0.1,
-        join_words: PositiveInt = 8,
         device: str = "auto",
         precision: Precision = "auto",
     ) -> None:
@@ -68,7 +66,6 @@ class ExtractiveRewriter:
         self.device, self.precision = device, precision
         self.feedback_passages = passages
         self.stay_log_odds, self.join_log_odds = log_odds_of(stay_probability), log_odds_of(join_probability)
-        self.core_share, self.join_words = core_share, join_words
 
     def load(self) -> None:
         """Load the model."""
@@ -127,7 +124,7 @@ class ExtractiveRewriter:
         if not read:
             return {}, dict.fromkeys(strategies, NOTHING_FOUND)
         stays = staying(read, self.stay_log_odds)
-        joins = joining(read, self.join_log_odds, self.join_words)
-        made = queries_of(question, self.model.encode.text(question), stays, joins, self.core_share)
+        joins = joining(read, self.join_log_odds, JOIN_WORDS)
+        made = queries_of(question, self.model.encode.text(question), stays, joins, CORE_SHARE)
         queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made.get(name)}
         return queries, {name: NOTHING_JOINS if name in ("par", "hop") else NOTHING_STAYS for name in strategies}

@@ -112,21 +112,17 @@ class LabelCounts:
 
     def __init__(self) -> None:
         self.questions = 0
-        self._words: Counter[tuple[str, str]] = Counter()
+        self._counts: Counter[str] = Counter()
 
     def add(self, labels: WordLabels) -> None:
         """Count one question's words."""
         self.questions += 1
         new, own = new_words(labels.question, map(indexed_text, labels.passages)), distinct_words(labels.question)
-        for kind, words, changes in (("joined", new, labels.with_word), ("left out", own, labels.without_word)):
-            better, worse = (sum(sign * each > 0 for each in changes.values()) for sign in (1, -1))
-            self._words.update({(kind, "all"): len(words), (kind, "help"): better, (kind, "harm"): worse})
+        joined, left_out = labels.with_word.values(), labels.without_word.values()
+        for name, words, changes in (("words of passages", new, joined), ("words of questions", own, left_out)):
+            better, worse = sum(each > 0 for each in changes), sum(each < 0 for each in changes)
+            self._counts.update({name: len(words), f"{name} that help": better, f"{name} that harm": worse})
 
     def __str__(self) -> str:
         """One line for the console."""
-        told = [f"{self.questions:,} questions"]
-        for name, kind in (("passages", "joined"), ("questions", "left out")):
-            words = self._words[kind, "all"]
-            shares = (f"{self._words[kind, does] / max(1, words):.1%} {does}" for does in ("help", "harm"))
-            told.append(f"{words:,} words of {name} ({kind}: {', '.join(shares)})")
-        return ", ".join(told)
+        return ", ".join([f"{self.questions:,} questions", *(f"{n:,} {name}" for name, n in self._counts.items())])

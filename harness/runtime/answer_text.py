@@ -12,14 +12,20 @@ What any system can put into an answer so that it is shown:
              retriever_calls, model_calls, tokens.
 """
 
+import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from common.records import Answer, Question
-from harness.runtime.passage_lines import passage_lines, wrapped
+from common.records import Answer, Passage, Question
+from common.shown_text import terminal
+from common.words import first_characters
+from harness.runtime.citation import citation, images_of
 
+MIN_WIDTH = 20  # columns
+_METADATA_CHARACTERS = 300  # shown of a passage's metadata
 _LABELS = {"probability": "P(relevant)", "rank": "retriever's rank"}
 _PASSAGE_ID = re.compile("[0-9a-f]{16}")
 _INSTEAD_OF_SCORES = {"stage", "probability"}  # what chose a passage: scores of several searches do not compare
@@ -142,3 +148,48 @@ def _answer_lines(question: Question, answer: Answer) -> Iterator[str]:
         yield "Answer: none, " + ("no reader is configured." if answer.evidence else "no document to read.")
     if question.answers:
         yield f"Gold: {' | '.join(question.answers)}"
+
+
+def passage_lines(
+    number: str, passage: Passage, reasons: Sequence[str], width: int, characters: int | None
+) -> Iterator[str]:
+    """A passage in lines: title, reasons, text, image and metadata, then an empty line.
+
+    The title is followed by the corpus's own id or the place in a document.
+
+    Args:
+        number: Stands before the title.
+        passage: The passage.
+        reasons: Why it was chosen.
+        width: Columns at which lines are wrapped; rows of tables are not.
+        characters: At most this many of the text, cut between words; all when None.
+    """
+    about = passage.metadata or {}
+    own_id = f"[{passage.corpus_id}] " if passage.corpus_id else ""
+    indent = " " * (len(number) + 1)
+    cited = citation(passage)
+    title = f"{about.get('document_title') or ''} [{cited}]" if cited else passage.title or "(no title)"
+    yield from wrapped(f"{number} {own_id}{title.strip()}", width, indent, first="")
+    if reasons:
+        yield from wrapped(f"({'; '.join(reasons)})", width, indent)
+    text = passage.text if characters is None else first_characters(passage.text, characters)
+    for line in text.split("\n"):
+        yield from [indent + terminal(line)] if line.startswith("|") else wrapped(line, width, indent)
+    if cited:
+        yield from (indent + terminal(f"Image: {image}") for image in images_of(passage))
+    elif about:
+        metadata = first_characters(json.dumps(about, ensure_ascii=False), _METADATA_CHARACTERS)
+        yield from wrapped(metadata, width, indent)
+    yield ""
+
+
+def wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
+    """Lines of at most `width` columns, broken between words; see `common.shown_text.terminal`."""
+    return textwrap.wrap(
+        terminal(text),
+        max(width, MIN_WIDTH),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -40,14 +40,20 @@ class ProcessGroup:
         return values
 
 
+def launched() -> ProcessGroup:
+    """The processes that torchrun (or another launcher that sets WORLD_SIZE and RANK) started, not yet joined."""
+    return ProcessGroup(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
+
+
 def join_process_group() -> ProcessGroup:
-    """Join the processes that torchrun (or another launcher that sets WORLD_SIZE, RANK, MASTER_ADDR) started, until the
-    process ends.  The backend is gloo: only small Python objects are exchanged."""
-    size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-    if size > 1:
+    """Join the processes that were launched, until the process ends.
+
+    The backend is gloo: only small Python objects are exchanged.
+    """
+    if launched().size > 1:
         from torch import distributed
 
         if not distributed.is_initialized():
             distributed.init_process_group("gloo", timeout=_TIMEOUT)
             atexit.register(distributed.destroy_process_group)
-    return ProcessGroup(rank, size)
+    return launched()

@@ -1,14 +1,12 @@
 """Questions that fail apart from the others: these are answered, and the answer to one that fails says why.
 
 A service that is down, a file that is missing or corrupt, short memory and an error of the program end all work.
-
-Also the notes on questions that are too long for a model and were cut.
 """
 
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -24,9 +22,10 @@ from common.errors import (
     UserError,
 )
 from common.records import Answer, Asked, Question, clean
-from harness.runtime.long_questions import cutting_models
+from harness.runtime.long_questions import CUT, with_cut_notes
+from harness.runtime.retriever_tree import note_unknown_words
 
-ERROR, CUT = "error", "cut"  # notes of an answer: why there is none; which models read a part of the question alone
+ERROR = "error"  # note of an answer: why there is none
 _DOWN = (UnavailableError, RefusedError)  # a service, after its client's own retries
 _OF_ALL = (MissingInputError, ArtifactError, MemoryShortError, *_DOWN)  # whatever was asked
 _SHOWN = 3  # failures that a line names
@@ -105,7 +104,7 @@ def telling_what_is_kept(kept: str) -> Iterator[None]:
 def answer_each(system: object, answer: Callable[[Sequence[Question]], Sequence[Answer]], asked: Asked) -> list[Answer]:
     """The answers of a system; that to a question that fails has the note `error`, and no text.
 
-    The note `cut` names the models that read only a part of a question.
+    The note `cut` names the models that read only a part of a question, `unknown_words` the indexes without its words.
 
     Args:
         system: The system.
@@ -128,7 +127,9 @@ def answer_each(system: object, answer: Callable[[Sequence[Question]], Sequence[
     failed = [each for each in results if isinstance(each, Failure)]
     if len(failed) == len(records):
         raise failed[0].error
-    return with_cut_notes(system, records, as_answers(records, results))
+    answers = as_answers(records, results)
+    note_unknown_words(system, records, answers)
+    return with_cut_notes(system, records, answers)
 
 
 def _wrong(asked: object, place: int) -> DataError | UserError | None:
@@ -204,20 +205,3 @@ class FailedQuestions:
         """Raise SomeFailedError if a question failed."""
         if self.reasons:
             raise SomeFailedError(f"{self.failed}. The others are done.")
-
-
-def with_cut_notes(system: object, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
-    """The answers, with a note which models of the system read only a part of the question."""
-    models = dict(cutting_models(system))
-    noted = []
-    for question, answer in zip(questions, answers, strict=True):
-        cut = {name: note for name, each in models.items() if (note := each.cut_note(question.text, question.history))}
-        noted.append(with_cuts(answer, cut))
-    return noted
-
-
-def with_cuts(answer: Answer, cut: Mapping[str, str]) -> Answer:
-    """An answer with further notes by model on what was cut; those that it has stay."""
-    known = answer.notes.get(CUT)
-    cut = {**cut, **(known if isinstance(known, dict) else {})}
-    return replace(answer, notes={**answer.notes, CUT: cut}) if cut else answer

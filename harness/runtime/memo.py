@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.progress import say, track_batches
+from common.progress import say, track
 from common.records import Answer, Passage, Question, Ranked
 from common.retrieval import Search
 from harness.interfaces import PairScorer, Reader, Retriever
@@ -114,7 +114,7 @@ class Values:
                 todo.setdefault(key, place)
         order = sorted(todo, key=lambda key: -length(todo[key])) if length else [*todo]
         chunks = [order[start : start + at_once] for start in range(0, len(order), at_once)]
-        for chunk in chunks if doing is None else track_batches(chunks, len(todo), doing):
+        for chunk in chunks if doing is None else track(chunks, len(todo), doing, len):
             started, before = time.perf_counter(), tokens()
             values = work([todo[key] for key in chunk])
             self._add(dict(zip(chunk, values, strict=True)), time.perf_counter() - started, tokens() - before, lasts)

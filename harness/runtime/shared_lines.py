@@ -19,7 +19,7 @@ from common.errors import ArtifactError, SomeFailedError
 from common.files import seal, seal_of, write_atomically
 from common.outputs import Output, OutputFolder
 from common.progress import Progress, say
-from harness.runtime.distributed import ProcessGroup
+from harness.runtime.distributed import ProcessGroup, join_process_group, launched
 from harness.runtime.failures import FailedQuestions, Failure, each_apart, telling_what_is_kept
 from harness.runtime.journal import Journal
 from harness.runtime.provenance import library_versions
@@ -35,10 +35,15 @@ Item = TypeVar("Item")
 Saved = dict[int, tuple[Journal, int, dict[str, str]]]  # by batch: journal, where its line begins, failed items
 
 
+def check_unless_shared(output: Output, out: Path) -> None:
+    """Refuse an output before models are loaded; one of several ranks locks it later, for all."""
+    if launched().size == 1:
+        output.check_writable(out)
+
+
 def write_shared(
     output: Output,
     out: Path,
-    processes: ProcessGroup,
     survey: Callable[[], tuple[int, Mapping[str, object] | None]],
     items: Callable[[], Iterator[Item]],
     at_once: int,
@@ -46,6 +51,7 @@ def write_shared(
     what: str,
     name: Callable[[Item], str],
     seen: Callable[[str], object] | None = None,
+    joined: ProcessGroup | None = None,
 ) -> FailedQuestions:
     """Compute the lines of all items and write the file; each rank computes its share.
 
@@ -54,7 +60,6 @@ def write_shared(
     Args:
         output: The command's kind of file, by which its own earlier file is known.
         out: The file.
-        processes: The ranks that share the work; all see the folder of `out`.
         survey: Number of items, and what their lines depend on, JSON types only: of another run only the lines of the
             same work are reused; None: no other run's are. Called by the first rank, before `items`.
         items: All items, in order; read lazily.
@@ -63,12 +68,14 @@ def write_shared(
         what: Description of the work, for the progress line.
         name: Of an item, for what is told of one that failed.
         seen: Called by the first rank for each line of the file.
+        joined: The ranks that share the work, all of which see the folder of `out`; those that were launched when None.
 
     Raises:
         UserError: If another process is writing the file, or the output or its partial folder is something else.
         ArtifactError: If writing to disk fails, or the ranks do not share a folder.
         SomeFailedError: If every item has failed: then nothing is written.
     """
+    processes = joined or join_process_group()
     first, partial = processes.rank == 0, out.with_name(f"{out.name}.partial")
     with output.locked(out) if first else nullcontext():
         head, missing, batches, failed, lasts = dict[str, Any](), list[int](), 0, FailedQuestions(), True
@@ -103,7 +110,7 @@ def write_shared(
                 made = [each for _, each in found if not isinstance(each, Failure)]
                 lost = {name(item): each.reason for item, each in found if isinstance(each, Failure)}
                 journal.append([batch, made, lost])
-                progress.advance()
+                progress.update()
         processes.barrier()
         if first:
             saved = _saved(partial, head)

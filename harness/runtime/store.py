@@ -122,14 +122,10 @@ class Store:
                     f"{self._file} was locked by another process for {WAIT_SECONDS:.0f} s. Run again when it has "
                     "ended, or choose another folder with the option `cache`."
                 ) from error
-            if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")):  # the last: of its statements
-                raise ArtifactError(
-                    f"{self._file} is corrupt or of another release ({error}). Delete it and run again: {self._lost}."
-                ) from error
-            raise ArtifactError(
-                f"{self._file}: cannot write or read: {error}. Free space, or choose another folder with the option "
-                "`cache`; null stores nothing."
-            ) from error
+            # SQLITE_ERROR is one of a statement: the table is another one
+            corrupt = name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR"))
+            cure = f"Delete it: {self._lost}." if corrupt else "Free space, or choose another folder: option `cache`."
+            raise ArtifactError(f"{self._file} cannot be used, {error}. {cure}") from error
 
 
 def _checksum_of(key: str, value: bytes | None, seconds: Any) -> int:

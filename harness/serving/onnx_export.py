@@ -10,7 +10,7 @@ Shape legend: P texts, pairs or triples, T tokens, L labels.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,20 +33,18 @@ from models.pair_export import pair_tokenizer
 from models.serving_manifest import CARD, CURE, MANIFEST, card_metadata, read_manifest, write_manifest
 
 MODEL_FILE = "model.onnx"
+OUTPUT = "log_odds"
 EXPORTED = (
     "DR-RAG's classifier (BigBird of up to 1,024 tokens), RE-RAG's encoder-only estimator and DMQR-RAG's extractive "
     "rewriter"
 )
 MAX_FULL_TOKENS = 1024  # block-sparse attention, beyond, cannot be traced
-TRIPLE_PROBES = (
-    (
-        "who directed it",
-        Passage.of("A film", "A film was directed by someone."),
-        Passage.of("Someone", "Born in 1960."),
-    ),
-    ("where", Passage.of("", "short"), Passage.of("Long", "many words follow here " * 40)),
-    ("which of the two is older", Passage.of("One", "founded in 1900"), Passage.of("Two", "founded in 1950")),
+PROBES = (
+    ("who directed it", ("A film", "A film was directed by someone."), ("Someone", "Born in 1960.")),
+    ("where", ("", "short"), ("Long", "many words follow here " * 40)),
+    ("which of the two is older", ("One", "founded in 1900"), ("Two", "founded in 1950")),
 )
+TRIPLE_PROBES = [(question, Passage.of(*d1), Passage.of(*d2)) for question, d1, d2 in PROBES]
 PAIR_PROBES = [(question, passage) for question, _, passage in TRIPLE_PROBES]
 COPIED = (  # from the serving folder's manifest
     *("threshold", "calibration", "refusal_threshold", "refusal_contexts"),
@@ -54,31 +52,22 @@ COPIED = (  # from the serving folder's manifest
 )
 
 
-class _Served(Protocol):
-    """What all encoders have."""
-
-    network: Any
-    encode: Any
-
-
 @dataclass(frozen=True)
 class Encoder:
     """An encoder of a serving folder.
 
     Args:
-        served: The model as it is served, in fp32 on the CPU.
+        served: The model as it is served, in fp32 on the CPU, with `network` and `encode`.
         scores: Its scores, from the inputs in order.
         inputs: Of the probes: each (P, T) int64, by the name that the tokenizer gives it.
-        output: Name of the scores.
         shape: Of the scores.
         meaning: Of a score.
         texts: What the tokenizer is given, as Python writes it.
     """
 
-    served: _Served
+    served: Any
     scores: Callable[..., Tensor]
     inputs: dict[str, Tensor]
-    output: str
     shape: tuple[str | int, ...]
     meaning: str
     texts: str
@@ -90,7 +79,7 @@ def _of_triples(serving: Path) -> Encoder:
     served = TripleClassifier.load(serving, "cpu", "full", "fp32")
     ids_PT, attention_PT = served.encode.pad([served.encode(*triple) for triple in TRIPLE_PROBES])
     return Encoder(
-        served, served, {"input_ids": ids_PT, "attention_mask": attention_PT}, "log_odds", ("P",),
+        served, served, {"input_ids": ids_PT, "attention_mask": attention_PT}, ("P",),
         "log-odds (nats) that the two passages together answer the question; its sigmoid is P(positive)",
         '["where was she born"], ["Jaws. A film of 1975. [SEP] Someone. Born in 1960."]',
     )  # fmt: skip
@@ -104,7 +93,7 @@ def _of_pairs(serving: Path) -> Encoder:
     ids_PT, attention_PT = served.encode.pad(served.encode([(asked, [passage]) for asked, passage in PAIR_PROBES]))
     return Encoder(
         served, lambda *inputs: served(*inputs).score_P, {"input_ids": ids_PT, "attention_mask": attention_PT},
-        "log_odds", ("P",),
+        ("P",),
         "relevance of the passage for the question, log-odds in nats; calibrated, P(relevant) is "
         "sigmoid(scale * score + offset), with `calibration` of serving.json",
         '["where was she born"], ["Someone. Born in Ohio in 1960."]',
@@ -118,7 +107,7 @@ def _of_words(serving: Path) -> Encoder:
     return Encoder(
         served, lambda ids, attention, types=None: served(ids, types, attention),
         {"input_ids": ids_PT, "attention_mask": attention_PT} | types,
-        "log_odds", ("P", "T", len(LABELS)),
+        ("P", "T", len(LABELS)),
         "log-odds (nats) of each token: label 0, that a word of the question stays in the query, label 1, that a word "
         "of the passage joins it. A word has the scores of its first token; those of other tokens mean nothing",
         '["where was she born"], ["Someone. Born in Ohio in 1960."]',
@@ -177,7 +166,7 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
         (folder / CARD).write_text(card_metadata(serving) + _card(encoder, kind, difference), encoding="utf-8")
         write_manifest(
             folder, f"{kind}_onnx", manifest["text_format"], encode.max_tokens,
-            inputs={name: ["P", "T"] for name in encoder.inputs}, outputs={encoder.output: list(encoder.shape)},
+            inputs={name: ["P", "T"] for name in encoder.inputs}, outputs={OUTPUT: list(encoder.shape)},
             **{key: manifest[key] for key in COPIED if key in manifest},
         )  # fmt: skip
     print(f"{out}: {MODEL_FILE}, maximum difference {difference:.1e} nats")
@@ -195,7 +184,7 @@ def _write(encoder: Encoder, file: Path, serving: Path) -> None:
     try:
         torch.onnx.export(
             _Scores(encoder).eval(), (), file, kwargs=encoder.inputs, dynamo=True, external_data=False, verbose=False,
-            input_names=list(encoder.inputs), output_names=[encoder.output],
+            input_names=list(encoder.inputs), output_names=[OUTPUT],
             dynamic_shapes={name: {0: batch, 1: tokens} for name in encoder.inputs},
         )  # fmt: skip
     except torch.onnx.OnnxExporterError as error:
@@ -226,7 +215,7 @@ def _card(encoder: Encoder, kind: str, difference: float) -> str:
 - Inputs, int64 (P, T): {", ".join(f"`{name}`" for name in encoder.inputs)}, as the tokenizer in this folder gives them
   for any number P of inputs of T <= {encoder.served.encode.max_tokens} tokens, padded on the right.  Texts are in
   Unicode's NFKC form with single blanks between words, and contain no special tokens but those shown here.
-- Output, float32 ({shape}): `{encoder.output}`, {encoder.meaning}.
+- Output, float32 ({shape}): `{OUTPUT}`, {encoder.meaning}.
 - Largest difference to PyTorch on a probe set: {difference:.1e} nats.
 
 ```python
@@ -236,6 +225,6 @@ from transformers import AutoTokenizer
 tokenizer = AutoTokenizer.from_pretrained(".")
 session = onnxruntime.InferenceSession("{MODEL_FILE}")
 batch = tokenizer({encoder.texts}, padding=True, truncation=True, return_tensors="np")
-({encoder.output},) = session.run(None, dict(batch))
+({OUTPUT},) = session.run(None, dict(batch))
 ```
 """

@@ -13,11 +13,10 @@ from common.retrieval import search_for
 from common.rewrites import Rewrites
 from harness.interfaces import System
 from harness.retrievers.rerank import relevance, shortened
-from harness.retrievers.retriever_tree import inner
-from harness.runtime.failures import with_cuts
 from harness.runtime.loading import load
+from harness.runtime.long_questions import as_read, with_cuts
+from harness.runtime.retriever_tree import inner
 from harness.runtime.stages import followed_by
-from harness.runtime.turns import reads_history, turn_notes, with_turns
 from harness.selection.algorithms import log_odds_of
 from harness.serving.worker import ServingLimits, Work, tokens_of
 
@@ -165,10 +164,7 @@ def answers_of(system: System, asked: Sequence[tuple[Question, Follower | None]]
     """
     questions = _apart([question for question, _ in asked])
     followers = {each.id: follower for each, (_, follower) in zip(questions, asked, strict=True) if follower}
-    cut: dict[str, dict[str, str]] = {}
-    if not reads_history(system):
-        cut = {each.id: turn_notes(system, each) for each in questions}
-        questions = [with_turns(each, system) for each in questions]
+    questions, cuts = as_read(system, questions)
 
     def told(stage: str, answers: Iterable[Answer]) -> None:
         for answer in answers:
@@ -178,8 +174,8 @@ def answers_of(system: System, asked: Sequence[tuple[Question, Follower | None]]
     with followed_by(told):
         answers = system.answer(questions)
     return [
-        with_cuts(replace(answer, question_id=question.id), cut.get(answer.question_id, {}))
-        for answer, (question, _) in zip(answers, asked, strict=True)
+        with_cuts(replace(answer, question_id=question.id), cut)
+        for answer, (question, _), cut in zip(answers, asked, cuts, strict=True)
     ]
 
 

@@ -17,11 +17,10 @@ from harness.interfaces import Reader
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.multi_query import EVERY, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
-from harness.retrievers.retriever_tree import note_unknown_words
-from harness.runtime.failures import answer_each, with_cuts
+from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
+from harness.runtime.long_questions import as_read, with_cuts
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo
-from harness.runtime.turns import reads_history, turn_notes, with_turns
 
 
 class Dmqr:
@@ -80,7 +79,7 @@ class Dmqr:
     def _answers(self, given: Sequence[Question]) -> list[Answer]:
         self.load()
         questions = [*given]
-        asked = questions if reads_history(self) else [with_turns(question, self) for question in questions]
+        asked, cuts = as_read(self, questions)
         search, depth = (self.search.with_settings(memo=self.memo), EVERY) if self.memo else (self.search, self.k)
         batch = search.find(asked, depth)
         seconds = {f"seconds/{stage}": total / len(questions) for stage, total in batch.seconds.items()}
@@ -98,7 +97,5 @@ class Dmqr:
             if questions[place].history:
                 questions[place] = replace(questions[place], text=found.question, history=())
                 answers[place].notes["standalone"] = found.question
-        note_unknown_words(self, questions, answers)
-        if not reads_history(self):
-            answers = [with_cuts(each, turn_notes(self, one)) for one, each in zip(given, answers, strict=True)]
+        answers = [with_cuts(*each) for each in zip(answers, cuts, strict=True)]
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)

@@ -17,7 +17,6 @@ from common.records import Answer, Asked, Question, Ranked
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.corpora import check_same_corpus
-from harness.retrievers.retriever_tree import note_unknown_words
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
@@ -117,15 +116,24 @@ class DrRag:
         return other
 
     def complete(self, selection: SelectionOptions) -> SelectionOptions:
-        """A selection with the options of `selection_file` and the classifier's threshold where it has None.
-
-        Raises:
-            UserError: If the file has nothing for its k.
-        """
-        selection = tuned_options(selection, self.selection_file, self.serving)
+        """A selection with the options of `selection_file` and the classifier's threshold where it has None."""
+        selection = self.tuned(selection)
         if selection.threshold is None:
             selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
         return selection
+
+    def tuned(self, selection: SelectionOptions) -> SelectionOptions:
+        """A selection with the options of `selection_file`, if one is given.
+
+        Raises:
+            UserError: If the file has nothing for its k.
+            MissingInputError: If the file is missing.
+            ArtifactError: If it is corrupt, or of another classifier than that of the serving folder.
+        """
+        if self.selection_file is None:
+            return selection
+        file = Path(self.selection_file)
+        return completed(selection, read_selection(file, manifest_sha256(self.serving)), file)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, batched pair scoring, one reader call.
@@ -165,55 +173,36 @@ class DrRag:
         if self.memo is not None:
             decided = zip(answers, retrieval.results, decisions, strict=True)
             answers = [self._needing(q, *each, self.memo) for q, each in zip(questions, decided, strict=True)]
-        note_unknown_words(self, questions, answers)
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
 
     def _needing(
         self, question: Question, answer: Answer, found: StageResults, decision: Decision, memo: Memo
     ) -> Answer:
         """The answer with notes on what it needs by itself: searches, pairs with their scores, a reading."""
-        options, titles = self.selection, {id_: passage.title for id_, passage in found.passages.items()}
-        pairs = {(d1, d2): (p, titles[d1], titles[d2]) for (d1, d2), p in decision.scores.items()}
+        options = self.selection
         second, searches = self.second_retriever or self.retriever, int(answer.costs["retriever_calls"]) - 1
         needed = [
             memo.searched(FIRST, self.retriever, 1, options.ranking_size),
             memo.searched(SECOND, second, searches, options.concatenated_size),
-            Needed("scoring", memo.of("scores", self.scorer), len(pairs)),
+            Needed("scoring", memo.of("scores", self.scorer), len(decision.scores)),
             *memo.reading(self.reader, question),
         ]
         costs = {name: cost for name, cost in answer.costs.items() if name != "tokens"}
-        return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, FOR_STUDY: pairs})
+        return replace(answer, costs=costs, notes={**answer.notes, NEEDED: needed, FOR_STUDY: decision.scores})
 
     def _decide(self, questions: Sequence[Question], results: Sequence[StageResults]) -> list[Decision]:
-        """Select documents for all questions; a triple that several questions share is scored once."""
+        """Select documents for all questions."""
         scorer = self.scorer
 
         def score_batch(requested: list[tuple[int, Pair]]) -> list[float]:
             assert scorer is not None  # checked in __init__
-            keys = [(questions[job].text, pair) for job, pair in requested]
-            triples = {
-                key: (key[0], results[job].passages[pair[0]], results[job].passages[pair[1]])
-                for key, (job, pair) in zip(keys, requested, strict=True)
-            }
-            new = [*triples.values()]
-            known = self.memo.scores(scorer, new) if self.memo else scorer.probabilities(new)
-            scores = dict(zip(triples, known, strict=True))
-            return [scores[key] for key in keys]
+            triples = [
+                (questions[job].text, results[job].passages[d1], results[job].passages[d2])
+                for job, (d1, d2) in requested
+            ]
+            return self.memo.scores(scorer, triples) if self.memo else [*scorer.probabilities(triples)]
 
         return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)
-
-
-def tuned_options(selection: SelectionOptions, file: Path | None, serving: Path | None) -> SelectionOptions:
-    """A selection completed by a file of chosen options, if one is given.
-
-    Raises:
-        UserError: If the file has nothing for its k.
-        MissingInputError: If the file is missing.
-        ArtifactError: If it is corrupt, or of another classifier than that of the serving folder.
-    """
-    if file is None:
-        return selection
-    return completed(selection, read_selection(Path(file), manifest_sha256(serving)), Path(file))
 
 
 def selected_answer(

@@ -71,13 +71,11 @@ def fitting(words: Sequence[int], max_words: int) -> list[int]:
         max_words: Of all together.
     """
     kept: list[int] = []
-    left, smallest = max_words, min(words, default=0)
+    left = max_words
     for place, count in enumerate(words):
         if count <= left or not kept:
             kept.append(place)
             left -= count
-            if left < smallest:
-                break
     return kept
 
 

@@ -22,14 +22,13 @@ from common.records import Answer, Asked, Question
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.readers.read_answers import plain_read, sum_costs
-from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.concurrent_work import run_together
-from harness.runtime.failures import answer_each, with_cuts
+from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
+from harness.runtime.long_questions import as_read, with_cuts
 from harness.runtime.memo import READ_AT_ONCE, Memo
 from harness.runtime.provenance import with_arguments
 from harness.runtime.stages import stage_ended
-from harness.runtime.turns import turn_notes, with_turns
 
 CONTEXTS_AT_ONCE = 32  # with five passages each, a line of the memo has at most 200 of them
 
@@ -40,7 +39,9 @@ class Msrag:
     The sources work at the same time, as far as they share no model; what they find is read in one call. A source that
     fails or has nothing leaves the others, and the answer's notes say so.
 
-    The evidence is that of the chosen source. Notes: `sources`, for each one its answer, log-probability and passages
+    The evidence is that of the chosen source; the costs are the sums over all sources, `seconds` too.
+
+    Notes: `sources`, for each one its answer, log-probability and passages
     (id, title, link), or why it has none (`missing`, `error`), and the selector's score; `chosen`; `selector`; `why`;
     `uses_gold` where the selector reads the gold answer; `lost`, why by the source that failed; the web's `queries`,
     `fallbacks` and `reason`; the reader's notes on the chosen answer.
@@ -143,26 +144,13 @@ class Msrag:
 
     def _answers(self, questions: Sequence[Question]) -> list[Answer]:
         self.load()  # a selector that is missing is told before the sources are asked
-        asked = [with_turns(question, self) for question in questions]
-        started = time.perf_counter()
+        asked, cuts = as_read(self, questions)
         contexts, alone = self.gather(asked)
-        seconds = (time.perf_counter() - started) / len(asked)
         stage_ended("sources", [_gathered(each, contexts, row) for row, each in enumerate(asked)])
         by_source = self.read(asked, contexts, alone)
-        began = time.perf_counter()
         chosen = self.selector.choose(asked, by_source)
-        selecting = (time.perf_counter() - began) / len(asked)
-        answers = []
-        for question, each, choice in zip(asked, by_source, chosen, strict=True):
-            answer = chosen_answer(question, each, choice, self.selector)
-            if self.memo is None:  # else the time of each part counts, for whichever row it was
-                counted = {name: cost for name, cost in answer.costs.items() if not name.startswith("seconds/")}
-                reading = sum(one.costs.get("seconds/reading", 0.0) for source, one in each.items() if source != NONE)
-                wall = {"seconds/sources": seconds, "seconds/reading": reading, "seconds/selection": selecting}
-                answer = replace(answer, costs={**counted, **wall})
-            answers.append(answer)
-        note_unknown_words(self, asked, answers)
-        return [with_cuts(each, turn_notes(self, one)) for one, each in zip(questions, answers, strict=True)]
+        answers = [chosen_answer(*each, self.selector) for each in zip(asked, by_source, chosen, strict=True)]
+        return [with_cuts(*each) for each in zip(answers, cuts, strict=True)]
 
     def gather(self, questions: Sequence[Question]) -> tuple[dict[str, list[SourceContext]], list[Answer]]:
         """The contexts of every source, and the answers without one; none if `none` is not among the sources.
@@ -347,9 +335,7 @@ def _told(name: str, answer: Answer, chosen: SelectedSource) -> dict[str, object
     told |= {key: answer.notes[key] for key in ("missing", "error") if answer.notes.get(key)}
     context = answer.notes.get("context")
     if isinstance(context, dict):
-        told |= {
-            key: context[key] for key in ("no summary", "short context", "summary of", "summary cut") if key in context
-        }
+        told |= {key: context[key] for key in ("no summary", "short context", "summary of") if key in context}
     if name in chosen.scores:
         told["score"] = chosen.scores[name]
     return told

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from common.errors import UserError
 from common.progress import say
@@ -24,10 +24,10 @@ from harness.readers.t5 import check_one_context, explanation, generator_reader,
 from harness.retrievers.question_passages import cosine_rankings, given_ranking
 from harness.retrievers.rerank import relevance
 from harness.retrievers.rerank_prior import RerankPrior
-from harness.retrievers.retriever_tree import note_unknown_words
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed, Values
+from harness.runtime.retriever_tree import check_searched
 from harness.runtime.stages import stage_ended
 from models.token_count import tokens_read
 
@@ -105,7 +105,7 @@ class ReRag:
     study = "harness.evaluation.rerag.study:Study"  # names, because imports run from evaluations to systems
     tuning = "harness.tuning.rerag:Tuning"
     memo: Memo | None = None  # of an evaluation
-    encoder: "Callable[[], SentenceEncoder] | None" = None  # see `with_rankers`, as for the next two
+    encoder: "Callable[[], SentenceEncoder] | None" = None  # see `with_settings`, as for the next two
     temperature_of: Callable[[Source], float] | None = None
     notes_candidates = False
 
@@ -214,29 +214,15 @@ class ReRag:
         fitted = self.rankers[1] == "estimator" and self.marginal == "thorough" and self.reader is None
         return self.model.relevance_temperature if fitted else 1.0
 
-    def with_rankers(
-        self,
-        order: Ranker,
-        weights: Ranker,
-        encoder: "Callable[[], SentenceEncoder]",
-        temperature_of: Callable[[Source], float],
-        notes_candidates: bool = False,
-        model: RelevanceModel | None = None,
-    ) -> Self:
-        """This system with other rankers, for a row of an evaluation: it never refuses, its parts are the same objects.
+    def with_settings(self, **settings: Any) -> Self:
+        """This system with other values of its attributes, for a row of an evaluation; its parts are the same objects.
 
-        Args:
-            order: As in the constructor.
-            weights: The same.
-            encoder: Its cosine scores the shipped passages of a question without given scores.
-            temperature_of: Divides the retriever's scores of a source.
-            notes_candidates: Whether answers have a note with `RankedCandidates` for the study.
-            model: Another model.
+        Besides the constructor's: `encoder`, whose cosine scores the shipped passages of a question without given
+        scores; `temperature_of`, which divides the retriever's scores of a source; `notes_candidates`, whether answers
+        have a note with `RankedCandidates` for the study.
         """
         other = copy(self)
-        other.order, other.weights, other.abstain = order, weights, False
-        other.encoder, other.temperature_of, other.notes_candidates = encoder, temperature_of, notes_candidates
-        vars(other)["model"] = model or self.model
+        vars(other).update(settings)
         return other
 
     def answer(self, questions: Asked) -> list[Answer]:
@@ -263,7 +249,6 @@ class ReRag:
         answers = [self._answer(each, {} if self.memo else shared) for each in items]
         if self.memo is not None:
             answers = [self._needing(*pair, self.memo) for pair in zip(items, answers, strict=True)]
-        note_unknown_words(self, questions, answers)
         return answers
 
     def _spent(self) -> dict[str, float]:
@@ -279,10 +264,13 @@ class ReRag:
         Raises:
             UserError: If retriever scores weight the contexts, as in training, and a question's file does not give
                 them.
+            SearchFailedError: If the search of one question failed.
         """
         if self.retriever is not None:
             search = self.memo.searches("retrieval") if self.memo else plain_search
-            return search_for(self.retriever, questions, self.candidates, search=search)
+            found = search_for(self.retriever, questions, self.candidates, search=search)
+            check_searched(self.retriever, [question.text for question in questions], found)
+            return found
         if self.model.estimator is None and self.model.relevance == "retriever":
             for question in questions:
                 if question.passages and not question.given_scores:

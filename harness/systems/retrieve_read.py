@@ -7,7 +7,6 @@ q -> d_1..d_k -> answer
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from common.ranges import PositiveInt
 from common.records import Answer, Asked, Question, clean
@@ -15,10 +14,10 @@ from common.retrieval import plain_search, search_for
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.question_passages import given_ranking
-from harness.retrievers.retriever_tree import failures_of, note_unknown_words
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import NEEDED, Memo
+from harness.runtime.retriever_tree import failures_of
 
 
 class RetrieveRead:
@@ -67,24 +66,12 @@ class RetrieveRead:
         answers = []
         for question, hits in zip(questions, found, strict=True):
             why = failed.get(clean(question.text))
-            answers.append(
-                Answer(
-                    question.id,
-                    "",
-                    tuple(hits),
-                    costs={**costs, **({"failed_searches": 1.0} if why else {})},
-                    notes={"queries": [{"query": question.text, "found": [], "error": why}]} if why else {},
-                )
-            )
-        if self.memo is not None and self.retriever is not None:
-            searched = self.memo.searched("retrieval", self.retriever, 1, self.k)
-            needed = [[searched, *self.memo.reading(self.reader, each)] for each in questions]
-            answers = [
-                replace(answer, notes={**answer.notes, NEEDED: each})
-                for answer, each in zip(answers, needed, strict=True)
-            ]
-        answers = [self.shown(answer) for answer in answers]
-        note_unknown_words(self, questions, answers)
+            notes: dict[str, object] = {"queries": [{"query": question.text, "found": [], "error": why}]} if why else {}
+            if self.memo is not None and self.retriever is not None:
+                searched = self.memo.searched("retrieval", self.retriever, 1, self.k)
+                notes[NEEDED] = [searched, *self.memo.reading(self.reader, question)]
+            own = {**costs, **({"failed_searches": 1.0} if why else {})}
+            answers.append(self.shown(Answer(question.id, "", tuple(hits), costs=own, notes=notes)))
         return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
 
     def shown(self, answer: Answer) -> Answer:

@@ -1,13 +1,13 @@
 """Chooses CFS's options for every k on validation questions, by the whole system's recall of gold passages.
 
-A grid over k1, depth, threshold, question weight and orders of a pair; every pair is retrieved and scored once for all
-of it. `selection_file` of the system reads what is written.
+A grid over k1, depth, question weight and threshold; every pair is retrieved and scored once for all of it.
+`selection_file` of the system reads what is written.
 
 Shape legend: V settings of the grid, N questions.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
@@ -24,12 +24,11 @@ from common.records import Question
 from common.retrieval import share_found
 from harness.evaluation.serialization import digest
 from harness.evaluation.settings import Settings
-from harness.interfaces import Retriever
-from harness.retrievers.corpora import check_gold_in_index, gold_of, index_records
+from harness.retrievers.corpora import absent_gold, gold_of, index_records
 from harness.retrievers.two_stage import StageResults, search_twice
-from harness.runtime.memo import Triple
+from harness.runtime.memo import Memo, Triple
 from harness.selection import algorithms
-from harness.selection.algorithms import Rankings
+from harness.selection.lazy_scoring import Pair
 from harness.selection.options import SelectionOptions
 from harness.selection.tuned import SELECTION, Tuned
 from harness.systems.drrag import DrRag
@@ -41,71 +40,35 @@ else:
     Documents = ranged("Documents", float, (">=", 1))  # a mean number of them
 
 _THRESHOLDS = 40  # that are tried, besides the exported one
-_QUESTIONS_AT_ONCE = 64  # whose pairs are listed for scoring at a time
+_QUESTIONS_AT_ONCE = 64  # whose pair scores are in a table at a time
 _FOLDS = 5
+
+Found = Mapping[int, StageResults]  # of one question, by question weight
 
 
 @dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
 class Grid:
-    """The values of CFS's options that are tried.
+    """The values of CFS's options that are tried, with every k1 below k.
 
-    The defaults, k1 = ceil(k / 2), depth = 2k and question weight 1, always are.
+    The defaults, depth = 2k and question weight 1, always are.
 
     Args:
-        k1: Numbers of first-stage documents; 1 to k - 1 when None.
         depths: Candidates per d_i.
         question_weights: How often the question stands before d_i; each costs a second search.
-        symmetric: Whether to try the mean of both orders of a pair, too, for twice as many pair scores.
     """
 
-    k1: tuple[PositiveInt, ...] | None = None
     depths: tuple[PositiveInt, ...] = (4, 8, 12, 20)
     question_weights: tuple[PositiveInt, ...] = (1, 3)
-    symmetric: bool = False
 
-    def first_sizes(self, k: int) -> list[int]:
-        """The k1 to try, the default among them."""
-        given = range(1, k) if self.k1 is None else [k1 for k1 in self.k1 if k1 <= k]
-        return sorted({*given, algorithms.first_stage_size(k)})
-
-    def pool_depths(self, k: int) -> list[int]:
-        """The depths to try, the default among them."""
-        return sorted({*self.depths, 2 * k})
-
-    @property
-    def weights(self) -> list[int]:
-        """The question weights to try, 1 among them."""
-        return sorted({1, *self.question_weights})
-
-    def settings(self, k: int, thresholds: Sequence[float]) -> list[Tuned]:
-        """All of them: those that cost less first, thresholds innermost."""
-        orders = (False, True) if self.symmetric else (False,)
-        first = product(orders, self.weights, self.pool_depths(k), self.first_sizes(k), thresholds)
-        return [Tuned(k1, depth, threshold, weight, both) for both, weight, depth, k1, threshold in first]
-
-
-def search_grid(
-    retriever: Retriever,
-    questions: Sequence[Question],
-    ks: Sequence[int],
-    grid: Grid,
-    second_retriever: Retriever | None = None,
-) -> dict[int, list[StageResults]]:
-    """Both stages' results for the whole grid, by question weight."""
-    most = max(size for k in ks for size in grid.first_sizes(k))
-    size = most + max(depth for k in ks for depth in grid.pool_depths(k))
-    second = dict.fromkeys(grid.weights, (most, size))
-    found = search_twice(retriever, questions, max(*ks, most), second, second_retriever)
-    return {weight: retrieval.results for weight, retrieval in found.items()}
-
-
-def recall_of(question: Question, documents: Sequence[str]) -> float:
-    """Share of a question's gold passages among the documents."""
-    return share_found(question.gold_groups, documents)
+    def options(self, k: int) -> list[SelectionOptions]:
+        """CFS with every question weight, depth and k1; those that cost less first."""
+        weights, depths = sorted({1, *self.question_weights}), sorted({2 * k, *self.depths})
+        values = product(weights, depths, range(1, max(2, k)))
+        return [SelectionOptions("cfs", k, k1, depth, question_weight=weight) for weight, depth, k1 in values]
 
 
 class Tuning:
-    """Chooses k1, depth, threshold, question weight and orders of CFS for each k, by recall of gold passages.
+    """Chooses k1, depth, threshold and question weight of CFS for each k, by recall of gold passages.
 
     Args:
         ks: Document budgets.
@@ -131,7 +94,7 @@ class Tuning:
             raise UserError(
                 f"tuning.max_documents is {list(max_documents)}: give one number for each of tuning.ks {list(ks)}."
             )
-        self.ks, self.grid, self.max_documents = ks, grid, max_documents
+        self.grid, self.limits = grid, dict(zip(ks, max_documents or map(float, ks), strict=True))
 
     def check(self, system: DrRag) -> None:
         """Raise UserError if the system has no classifier."""
@@ -151,67 +114,21 @@ class Tuning:
             UserError: If no question has all of its gold passages, or no setting keeps to a limit of documents.
             ArtifactError: If the index holds no gold passage.
         """
-        assert system.scorer is not None  # checked above
         known = [question for question in questions if question.support and not question.gold.titles]
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")
-        check_gold_in_index(system, gold_of(known))
-        results = search_grid(system.retriever, known, self.ks, self.grid, system.second_retriever)
-        score = partial(settings.shared_memo().scores, system.scorer)
-        tried = try_grid(known, results, self.ks, self.grid, score, system.scorer.threshold)
-        limits = dict(zip(self.ks, self.max_documents or map(float, self.ks), strict=True))
-        chosen = {each.k: each.settings[_best(each, limits[each.k])] for each in tried}
+        absent_gold(system, gold_of(known))  # refuses an index of another corpus
+        tried = try_grid(system, known, self.limits, self.grid, settings.shared_memo())
         chosen_on = {
             "questions": len(known),
             "sha256": digest(known)[:12],
-            "max_documents": limits,
+            "max_documents": self.limits,
             "indexes": index_records({"": system})[""],
         }
-        selection, of = {str(k): asdict(each) for k, each in chosen.items()}, manifest_sha256(system.serving)
+        selection = {str(each.k): asdict(each.settings[each.chosen()]) for each in tried}
+        of = manifest_sha256(system.serving)
         SELECTION.write(out, {"selection": selection, "classifier": of, "chosen_on": chosen_on})
-        return [told(each, limits[each.k]) for each in tried]
-
-
-def _best(tried: "Tried", limit: float) -> int:
-    """The place of the best setting; UserError without one."""
-    if (row := tried.best(limit)) is None:
-        raise UserError(
-            f"tuning.max_documents: no setting for k = {tried.k} hands over at most {limit:g} documents; the fewest "
-            f"are {tried.means()[1].min():.2f}."
-        )
-    return row
-
-
-def told(tried: "Tried", limit: float) -> str:
-    """The choice for one k, and its recall.
-
-    The options are the best on these questions, so their gain here is too high. "On other questions": each fifth of the
-    questions with the options that the other four fifths choose.
-    """
-    row = _best(tried, limit)
-    its, (recall_V, documents_V) = tried.settings[row], tried.means()
-    recalls = {"defaults": float(recall_V[tried.default_row]), "similarity": float(tried.similarity_N.mean())}
-    if (elsewhere := on_other_questions(tried, limit)) is not None:
-        recalls = {"on other questions": elsewhere, **recalls}
-    return (
-        f"k = {tried.k}: k1 {its.k1}, depth {its.depth}, threshold {its.threshold:.4f}, question weight "
-        f"{its.question_weight}{', both orders' * its.symmetric}; {documents_V[row]:.2f} documents, recall "
-        f"{100 * recall_V[row]:.2f} % ({', '.join(f'{name} {100 * value:.2f}' for name, value in recalls.items())})"
-    )
-
-
-def on_other_questions(tried: "Tried", limit: float) -> float | None:
-    """Mean recall of every question under the options that the other folds choose; None where these have none."""
-    count = len(tried.similarity_N)
-    recall_N = np.empty(count)
-    for fold in range(min(_FOLDS, count)):
-        fold_N = np.arange(fold, count, _FOLDS)
-        others = np.setdiff1d(np.arange(count), fold_N)
-        row = tried.best(limit, others.tolist()) if len(others) else None
-        if row is None:
-            return None
-        recall_N[fold_N] = tried.recall_VN[row, fold_N]
-    return float(recall_N.mean())
+        return [told(each) for each in tried]
 
 
 @dataclass(slots=True)
@@ -219,78 +136,114 @@ class Tried:
     """CFS under every setting of the grid at one k."""
 
     k: int
-    default: Tuned
+    limit: float  # greatest mean number of documents
     settings: list[Tuned]
+    default: int  # the place of the default setting
     recall_VN: NDArray[np.float32]
     documents_VN: NDArray[np.int16]
     similarity_N: NDArray[np.float64]  # recall of the top k of Retriever(q)
 
-    @property
-    def default_row(self) -> int:
-        """The place of the default setting."""
-        return self.settings.index(self.default)
-
-    def best(self, max_documents: float, among: Sequence[int] | None = None) -> int | None:
-        """The place of the setting with the greatest mean recall.
+    def best(self, among: Sequence[int] | slice = slice(None)) -> int | None:
+        """The place of the setting with the greatest mean recall; None if all of them hand over too many documents.
 
         Of equal ones the fewest documents, then the least cost.
 
         Args:
-            max_documents: Greatest mean number of documents.
-            among: Places of the questions that count; None: all.
-
-        Returns:
-            None if every setting hands over more documents.
+            among: Places of the questions that count.
         """
-        recall_V, documents_V = self.means(among)
-        rows = [row for row in range(len(self.settings)) if documents_V[row] <= max_documents + 1e-9]
+        recall_V = self.recall_VN[:, among].mean(axis=1, dtype=np.float64)
+        documents_V = self.documents_VN[:, among].mean(axis=1, dtype=np.float64)
+        rows = [row for row in range(len(self.settings)) if documents_V[row] <= self.limit + 1e-9]
         return min(rows, key=lambda row: (-round(float(recall_V[row]), 9), documents_V[row]), default=None)
 
-    def means(self, among: Sequence[int] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean recall and number of documents of every setting, over all questions or those at some places."""
-        places = slice(None) if among is None else among
-        recall_V = self.recall_VN[:, places].mean(axis=1, dtype=np.float64)
-        return recall_V, self.documents_VN[:, places].mean(axis=1, dtype=np.float64)
+    def chosen(self) -> int:
+        """The place of the best setting.
+
+        Raises:
+            UserError: If all of them hand over too many documents.
+        """
+        if (row := self.best()) is None:
+            raise UserError(
+                f"tuning.max_documents: no setting for k = {self.k} hands over at most {self.limit:g} documents; the "
+                f"fewest are {self.documents_VN.mean(axis=1).min():.2f}."
+            )
+        return row
+
+    def on_other_questions(self) -> float | None:
+        """Mean recall of every question under the options that the other folds choose; None where these have none."""
+        count = len(self.similarity_N)
+        recall_N = np.empty(count)
+        for fold in range(min(_FOLDS, count)):
+            fold_N = np.arange(fold, count, _FOLDS)
+            others = np.setdiff1d(np.arange(count), fold_N)
+            row = self.best(others.tolist()) if len(others) else None
+            if row is None:
+                return None
+            recall_N[fold_N] = self.recall_VN[row, fold_N]
+        return float(recall_N.mean())
+
+
+def told(tried: Tried) -> str:
+    """The choice for one k, and its recall.
+
+    The options are the best on these questions, so their gain here is too high. "On other questions": each fifth of the
+    questions with the options that the other four fifths choose.
+    """
+    row, elsewhere = tried.chosen(), tried.on_other_questions()
+    its, recall_V = tried.settings[row], tried.recall_VN.mean(axis=1, dtype=np.float64)
+    recalls = {} if elsewhere is None else {"on other questions": elsewhere}
+    recalls |= {"defaults": float(recall_V[tried.default]), "similarity": float(tried.similarity_N.mean())}
+    return (
+        f"k = {tried.k}: k1 {its.k1}, depth {its.depth}, threshold {its.threshold:.4f}, question weight "
+        f"{its.question_weight}; {tried.documents_VN[row].mean():.2f} documents, recall {100 * recall_V[row]:.2f} % "
+        f"({', '.join(f'{name} {100 * value:.2f}' for name, value in recalls.items())})"
+    )
 
 
 def try_grid(
-    questions: Sequence[Question],
-    results: dict[int, list[StageResults]],
-    ks: Sequence[int],
-    grid: Grid,
-    score: Callable[[list[Triple]], list[float]],
-    exported_threshold: float,
+    system: DrRag, questions: Sequence[Question], limits: Mapping[int, float], grid: Grid, memo: Memo
 ) -> list[Tried]:
     """CFS of every question under every setting, for every k.
 
+    Not by asking the system with each setting: that would look every pair up again for each of 40 thresholds.
+
     Args:
+        system: Loaded, with a classifier.
         questions: With gold passages.
-        results: From `search_grid`.
-        ks: Document budgets.
+        limits: By k the greatest mean number of documents.
         grid: What is tried.
-        score: Scores pairs.
-        exported_threshold: The classifier's own, which is the default.
+        memo: Of the pair scores.
     """
+    options_of = {k: grid.options(k) for k in limits}
+    options = [each for own in options_of.values() for each in own]
+    size, first = max(each.ranking_size for each in options), max(each.concatenations for each in options)
+    second = {each.question_copies: (first, first + max(each.pool_depth for each in options)) for each in options}
+    retrieved = search_twice(system.retriever, questions, size, second, system.second_retriever)
+    found = [{weight: of.results[place] for weight, of in retrieved.items()} for place in range(len(questions))]
     starts = range(0, len(questions), _QUESTIONS_AT_ONCE)
-    batches = [range(start, min(start + _QUESTIONS_AT_ONCE, len(questions))) for start in starts]
+    batches = [slice(start, start + _QUESTIONS_AT_ONCE) for start in starts]
     best: list[float] = []
     for batch in track(batches, len(batches), "scoring the pairs of all options"):
-        for scores in _scores(questions, results, batch, ks, grid, score).values():
+        for scores in _scores(system, questions[batch], found[batch], options, memo):
             best += _best_of_each(scores)
-    thresholds = sorted({exported_threshold, *threshold_grid(best)})
+    assert system.scorer is not None
+    exported = system.scorer.threshold
+    thresholds = sorted({exported, *threshold_grid(best)})
     tried = []
-    for k in ks:
-        settings = grid.settings(k, thresholds)
-        default = Tuned(algorithms.first_stage_size(k), 2 * k, exported_threshold, 1, False)
-        shape, rankings = (len(settings), len(questions)), [each.rankings.ranking for each in results[1]]
-        similarity_N = np.array([recall_of(q, ranking[:k]) for q, ranking in zip(questions, rankings, strict=True)])
+    for k, own in options_of.items():
+        settings = [_tuned(each, threshold) for each in own for threshold in thresholds]
+        default = settings.index(Tuned(algorithms.first_stage_size(k), 2 * k, exported, 1, False))
+        shape, rankings = (len(settings), len(questions)), [of[1].rankings.ranking for of in found]
+        similarity_N = np.array([_recall(*each) for each in zip(questions, (r[:k] for r in rankings), strict=True)])
         empty = np.empty(shape, np.float32), np.empty(shape, np.int16)
-        tried.append(Tried(k, default, settings, *empty, similarity_N))
+        tried.append(Tried(k, limits[k], settings, default, *empty, similarity_N))
     for batch in track(batches, len(batches), "trying options"):
-        scores_of = _scores(questions, results, batch, ks, grid, score)
-        for each, place in product(tried, batch):
-            found = {weight: of[place].rankings for weight, of in results.items()}
-            _try_one(each, place, questions[place], found, scores_of[place])
+        of_batch = _scores(system, questions[batch], found[batch], options, memo)
+        for place, scores in enumerate(of_batch, batch.start):
+            for each in tried:
+                chosen = _chosen(options_of[each.k], thresholds, found[place], scores)
+                each.recall_VN[:, place] = [_recall(questions[place], documents) for documents in chosen]
+                each.documents_VN[:, place] = [len(documents) for documents in chosen]
     return tried
 
 
@@ -308,7 +261,16 @@ def threshold_grid(best: Sequence[float]) -> list[float]:
     return [1 / (1 + math.exp(-each)) for each in sorted({math.floor(100 * each) / 100 for each in quantiles})]
 
 
-def _best_of_each(scores: dict[tuple[str, str], float]) -> list[float]:
+def _tuned(options: SelectionOptions, threshold: float) -> Tuned:
+    return Tuned(options.first_size, options.pool_depth, threshold, options.question_copies, False)
+
+
+def _recall(question: Question, documents: Sequence[str]) -> float:
+    """Share of a question's gold passages among the documents."""
+    return share_found(question.gold_groups, documents)
+
+
+def _best_of_each(scores: Mapping[Pair, float]) -> list[float]:
     """The best score by first document of the pair."""
     best: dict[str, float] = {}
     for (d_i, _), score in scores.items():
@@ -316,52 +278,40 @@ def _best_of_each(scores: dict[tuple[str, str], float]) -> list[float]:
     return list(best.values())
 
 
-def _try_one(
-    tried: Tried, place: int, question: Question, rankings: dict[int, Rankings], scores: dict[tuple[str, str], float]
-) -> None:
-    """Fill one question's columns."""
-    stages: dict[tuple[int, int, int], tuple[list[str], list[list[str]]]] = {}
-    log_odds = {pair: algorithms.log_odds_of(score) for pair, score in scores.items()}
-    mean = {(a, b): (one + log_odds[b, a]) / 2 for (a, b), one in log_odds.items() if (b, a) in log_odds}
-    for row, each in enumerate(tried.settings):
-        key = each.question_weight, each.k1, each.depth
-        if key not in stages:
-            stages[key] = each.cfs(tried.k).stages(rankings[each.question_weight])
-        least = algorithms.log_odds_of(each.threshold) if each.symmetric else each.threshold
-        positive = partial(_at_least, mean if each.symmetric else scores, least)
-        chosen = algorithms.cfs(*stages[key], tried.k, positive)
-        tried.recall_VN[row, place] = recall_of(question, chosen)
-        tried.documents_VN[row, place] = len(chosen)
+def _chosen(
+    options: Sequence[SelectionOptions], thresholds: Sequence[float], found: Found, scores: Mapping[Pair, float]
+) -> list[list[str]]:
+    """The documents that CFS chooses for a question, under all options and thresholds."""
+    chosen = []
+    for each in options:
+        first, pools = each.stages(found[each.question_copies].rankings)
+        for least in thresholds:
+            chosen.append(algorithms.cfs(first, pools, each.k, partial(_is_positive, scores, least)))
+    return chosen
 
 
-def _at_least(values: dict[tuple[str, str], float], least: float, d1: str, d2: str) -> bool:
-    return values[d1, d2] >= least
+def _is_positive(scores: Mapping[Pair, float], least: float, d1: str, d2: str) -> bool:
+    return scores[d1, d2] >= least
 
 
 def _scores(
+    system: DrRag,
     questions: Sequence[Question],
-    results: dict[int, list[StageResults]],
-    batch: Sequence[int],
-    ks: Sequence[int],
-    grid: Grid,
-    score: Callable[[list[Triple]], list[float]],
-) -> dict[int, dict[tuple[str, str], float]]:
-    """The scores of all pairs that some setting may need, by the question's place."""
-    wanted: list[tuple[int, tuple[str, str]]] = []
+    found: Sequence[Found],
+    options: Sequence[SelectionOptions],
+    memo: Memo,
+) -> list[dict[Pair, float]]:
+    """The scores of all pairs that some of the options may need, by question."""
+    assert system.scorer is not None
+    tables: list[dict[Pair, float]] = []
     triples: list[Triple] = []
-    depth = max(each for k in ks for each in grid.pool_depths(k))
-    sizes = sorted({size for k in ks for size in grid.first_sizes(k)})
-    for place in batch:
-        passages = {id_: passage for of in results.values() for id_, passage in of[place].passages.items()}
-        pairs: dict[tuple[str, str], None] = {}
-        for of, size in product(results.values(), sizes):
-            first, pools = SelectionOptions("cfs", k=size, k1=size, depth=depth).stages(of[place].rankings)
-            pairs |= dict.fromkeys((d_i, d) for d_i, pool in zip(first, pools, strict=True) for d in pool)
-        if grid.symmetric:
-            pairs |= dict.fromkeys((d2, d1) for d1, d2 in list(pairs))
-        wanted += [(place, pair) for pair in pairs]
-        triples += [(questions[place].text, passages[d1], passages[d2]) for d1, d2 in pairs]
-    scores: dict[int, dict[tuple[str, str], float]] = {place: {} for place in batch}
-    for (place, pair), probability in zip(wanted, score(triples), strict=True):
-        scores[place][pair] = probability
-    return scores
+    for question, of in zip(questions, found, strict=True):
+        passages = {id_: passage for each in of.values() for id_, passage in each.passages.items()}
+        pairs: dict[Pair, float] = {}
+        for each in options:
+            stages = zip(*each.stages(of[each.question_copies].rankings), strict=True)
+            pairs |= {(d_i, d): math.nan for d_i, pool in stages for d in pool}
+        triples += [(question.text, passages[d_i], passages[d]) for d_i, d in pairs]
+        tables.append(pairs)
+    values = iter(memo.scores(system.scorer, triples))
+    return [{pair: next(values) for pair in pairs} for pairs in tables]

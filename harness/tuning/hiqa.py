@@ -83,8 +83,9 @@ def grid(retriever: MultiRouteRetriever, questions: Sequence[Question], gamma: f
     for position, passage in enumerate(passages):
         of_document.setdefault(document_of(passage), []).append(position)
     values_ABQ = np.empty((len(ALPHAS), len(BETAS), len(questions)))
+    vectors_QD = retriever.dense.encode_queries([question.text for question in questions])
     for place, question in enumerate(track(questions, len(questions), "trying weights")):
-        routes = retriever.route_scores(question.text)
+        routes = retriever.route_scores(question.text, vectors_QD[place])
         relevant = [
             np.array([n for n in of_document.get(gold.document, ()) if is_relevant(passages[n], gold)], dtype=np.int64)
             for gold in question.gold.segments

@@ -3,15 +3,12 @@
 Every source is asked once per question; the answers that are right by the gold answer teach the model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from common.context_sources import SelectedSource
 from common.ranges import PositiveFloat
-from common.records import Answer, Question
+from common.records import Question
 from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.estimator import ContextProbability, EstimatedRelevance
 from harness.answer_selection.features import answer_features
@@ -20,7 +17,7 @@ from harness.evaluation.answer_scores import MEASURES
 from harness.evaluation.msrag.tables import is_yes_no, scores_of
 from harness.evaluation.serialization import digest
 from harness.evaluation.settings import Settings
-from harness.runtime.turns import with_turns
+from harness.runtime.long_questions import with_turns
 from harness.systems.msrag import Msrag
 from models.msrag.answer_model import ANSWER_MODEL
 from models.pretrained import MINILM
@@ -72,20 +69,12 @@ class Tuning:
             "on other questions": out_of_fold(asked, answers, features, right, self.penalty),
             "on these": choices(model, answers, features),
         }
-        told = [f"{name} {_score(asked, answers, chosen, measure, settings):.2f} %" for name, chosen in reached.items()]
+        given = {
+            name: [own[choice.source] for own, choice in zip(answers, chosen, strict=True)]
+            for name, chosen in reached.items()
+        }
+        told = [f"{name} {100 * scores_of(own, asked, settings)[measure].mean():.2f} %" for name, own in given.items()]
         told += [f"{source} alone {100 * values_N.mean():.2f} %" for source, values_N in by_source.items()]
         return [
             f"the choice, fitted on {len(asked)} questions; {MEASURES[measure].removesuffix(' %')}: {', '.join(told)}"
         ]
-
-
-def _score(
-    questions: Sequence[Question],
-    answers: Sequence[Mapping[str, Answer]],
-    chosen: Sequence[SelectedSource],
-    measure: int,
-    settings: Settings,
-) -> float:
-    """Mean of a measure over the chosen answers, in per cent."""
-    given = [each[choice.source] for each, choice in zip(answers, chosen, strict=True)]
-    return 100 * float(np.mean(scores_of(given, questions, settings)[measure]))

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from common.errors import UserError
 from common.records import Question, Ranked
-from harness.evaluation.answer_scores import with_answers
 from harness.evaluation.rerag.candidates import has_answer_labels
 from harness.evaluation.rerag.temperatures import TEMPERATURES, Fitted, encoder_of, identity
 from harness.evaluation.settings import Settings
@@ -62,7 +61,9 @@ class Tuning:
         """
         if self.fits == "prior":
             return self._tune_prior(system, questions, out, settings)
-        asked, memo = with_answers(list(questions)), settings.shared_memo()
+        asked, memo = [question for question in questions if question.answers], settings.shared_memo()
+        if not asked:
+            raise UserError("The temperature needs questions with gold answers: none of these has one.")
         sources = dict.fromkeys(map(system.source, asked))
         if self.encoder is not None and system.retriever is None:
             sources["cosine"] = None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
 from common.errors import UserError
-from common.progress import track_batches
+from common.progress import track
 from common.records import Question, Ranked
 from harness.evaluation.retrieval_scores import by_document, holders_of
 from harness.evaluation.serialization import digest
@@ -52,17 +52,17 @@ class ScoredCandidates:
 
     def recall(self, weight: float, k: int) -> float:
         """Recall with a weight of the prior: the mean of recall@1 to recall@k."""
-        order = np.argsort(-np.array(sums(self, weight)), kind="stable")[:k]
-        found_GK = np.cumsum(self.gold_GC[:, order], axis=1) > 0
-        missing = k - found_GK.shape[1]  # fewer candidates than k
-        last = found_GK[:, -1:].repeat(missing, axis=1) if found_GK.size else np.zeros((len(found_GK), missing))
-        return float(np.hstack([found_GK, last]).mean())
+        if not self.gold_GC.any():
+            return 0.0
+        order = np.argsort(-np.array(sums(self, weight)), kind="stable")
+        first_G = np.where(self.gold_GC.any(axis=1), self.gold_GC[:, order].argmax(axis=1), k)  # places from 0
+        return float((k - first_G).clip(0).mean() / k)
 
 
 def batches_of(questions: Sequence[Question], doing: str) -> Iterator[Sequence[Question]]:
     """Questions whose candidates are in memory together."""
     starts = range(0, len(questions), _QUESTIONS_AT_ONCE)
-    return track_batches([questions[i : i + _QUESTIONS_AT_ONCE] for i in starts], len(questions), doing)
+    return track([questions[i : i + _QUESTIONS_AT_ONCE] for i in starts], len(questions), doing, len)
 
 
 def score_all(

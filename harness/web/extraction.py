@@ -6,7 +6,6 @@ import httpx2
 
 from common.errors import UserError
 from common.killable import CallError, Killable
-from common.packages import EXTRAS
 from harness.runtime.services import valid_text
 from harness.web.pages import HTML, kind_of
 from harness.web.transport import FetchError
@@ -39,6 +38,6 @@ def extracted(extractor: Killable, page: httpx2.Response) -> str:
     if text is None:
         raise UserError(
             "trafilatura is installed, but its import fails; python -c 'import trafilatura' says why. Install it "
-            f"again: pip install --force-reinstall '{EXTRAS['web']['trafilatura']}', or set read_pages to false."
+            "again: pip install --force-reinstall trafilatura, or set read_pages to false."
         )
     return valid_text(text)

@@ -9,7 +9,7 @@ import httpx2
 
 from common.version import VERSION
 from harness.web.addresses import Network
-from harness.web.transport import ENDS, FetchError, Resolve, Transport, resolve
+from harness.web.transport import ENDS, FetchError, Transport
 
 HTML = ("text/html", "application/xhtml+xml")
 KINDS = (*HTML, "text/plain")
@@ -24,24 +24,15 @@ class PageClient:
         seconds: Deadline of a page with its redirects: no server holds it up by sending a byte now and then.
         allowed: Networks that may be connected to although they are not public.
         environment_proxies: As in `Transport`.
-        resolve: Finds the addresses of hosts.
 
     Raises:
         UserError: If a proxy of the environment is none of HTTP.
     """
 
-    def __init__(
-        self,
-        seconds: float,
-        allowed: Sequence[Network],
-        environment_proxies: bool = False,
-        resolve: Resolve = resolve,
-    ) -> None:
+    def __init__(self, seconds: float, allowed: Sequence[Network], environment_proxies: bool = False) -> None:
         headers = {"User-Agent": f"lightning-rag/{VERSION}", "Accept": ",".join(KINDS), "Accept-Encoding": "identity"}
         self.seconds = seconds
-        self._client = httpx2.Client(
-            transport=Transport(seconds, allowed, environment_proxies, resolve), headers=headers
-        )
+        self._client = httpx2.Client(transport=Transport(seconds, allowed, environment_proxies), headers=headers)
         self._client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
     def close(self) -> None:
@@ -56,7 +47,7 @@ class PageClient:
         """
         try:
             request = self._client.build_request("GET", link, extensions={ENDS: monotonic() + self.seconds})
-            for _ in range(MAX_REDIRECTS + 1):
+            for _ in range(MAX_REDIRECTS + 1):  # the client's own way to follow them reads their bodies, of any size
                 with closing(self._client.send(request, stream=True)) as response:
                     if response.next_request is None:
                         return _page(response)

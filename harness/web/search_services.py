@@ -24,11 +24,12 @@ from harness.runtime.services import (
     key_in_environment,
     valid_text,
 )
-from harness.web.service_failures import BrokenReplyError, Service
+from harness.web.service_failures import BrokenReplyError, Service, usual_cures
 from harness.web.transport import Transport
 
 ServiceName = Literal["searxng", "brave", "tavily"]
 ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://api.tavily.com"}
+_KEYS = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}  # variables of the environment, by default
 MAX_RESULTS = 20  # of one request, by Brave and Tavily
 _OWN_FIELDS = ("q", "query", "format", "count", "max_results", "api_key", "text_decorations")
 _RETRIED = (408, 409, 425, 429)  # and 5xx
@@ -75,15 +76,28 @@ class SearchService:
         Raises:
             UserError: If it is needed and missing, or a header cannot hold it.
         """
-        key = key_in_environment(self.key_variable)
-        if self.key_variable and not key:
-            raise UserError(f"{self.title} needs a key: export {self.key_variable}=...")
+        key = key_in_environment(self._variable)
+        if self._variable and not key:
+            raise UserError(f"{self.title} needs a key: export {self._variable}=...")
         return key
+
+    @property
+    def _variable(self) -> str | None:
+        return self.key_variable or _KEYS.get(self.name)
 
     @cached_property
     def _told(self) -> Service:
-        key = self.key()
-        return Service(self.title, "searches", self.base_url, key, self.timeout_seconds, self.cache, self.cure)
+        key, address = f"export a valid key as {self._variable}.", f"check base_url ({self.base_url})."
+        used_up = "the account's searches are used up; add some, then run the same command again."
+        own: dict[str, dict[int | str, str]] = {
+            "searxng": {
+                403: "add json to search.formats in the settings.yml of SearXNG (docs/serve.md), and start it."
+            },
+            "brave": {"SUBSCRIPTION_TOKEN_INVALID": key},
+            "tavily": {432: used_up, 433: used_up},
+        }
+        cures = usual_cures(key, used_up, address) | own[self.name]
+        return Service(self.title, "searches", self.base_url, self.key(), self.timeout_seconds, self.cache, cures)
 
     @cached_property
     def _client(self) -> httpx2.Client:
@@ -117,19 +131,6 @@ class SearchService:
             time.sleep(wait_seconds)
             self.counted(retries=1)
             retries += 1
-
-    def cure(self, status: int, code: str) -> str:
-        """Advice if status and code of an error mean that no search can succeed; empty if another one may."""
-        key = f"export a valid key as {self.key_variable}."
-        if self.name == "searxng" and status == 403:
-            return "add json to search.formats in the settings.yml of SearXNG (docs/serve.md), then start it again."
-        if status in (401, 403) or (self.name == "brave" and status == 422 and "SUBSCRIPTION_TOKEN" in code):
-            return key
-        if status == 402 or (self.name == "tavily" and status in (432, 433)):
-            return "the account's searches are used up; add some, then run the same command again."
-        if status in (404, 405) or 300 <= status < 400:
-            return f"check base_url ({self.base_url})."
-        return ""
 
 
 def searxng(client: httpx2.Client, service: SearchService, key: str, query: str) -> list[SearchResult]:
@@ -214,14 +215,9 @@ def check_service(
     if service == "searxng" and base_url is None:
         raise UserError(f"service searxng needs base_url, the address of your own SearXNG, such as {examples}.")
     check_url("base_url", base_url, examples)
-    needed = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}.get(service)
-    if needed and key_variable is None:
-        raise UserError(
-            f"service {service} needs key_variable, the name of the environment variable that holds the key: {needed}."
-        )
-    if not needed and key_variable is not None:
+    if service == "searxng" and key_variable is not None:
         raise UserError("service searxng takes no key: omit key_variable.")
-    check_key_variable(key_variable, needed or "")
+    check_key_variable(key_variable, _KEYS.get(service, ""))
     check_fields("parameters", parameters or {}, _OWN_FIELDS)
 
 

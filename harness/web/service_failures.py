@@ -6,7 +6,7 @@ Error messages of a service are kept in one line, without the key.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,12 @@ from harness.runtime.services import json_body, one_line, server_words
 from harness.web.transport import ENDS
 
 _PROBE_SECONDS = 10.0
+_WRONG_ADDRESS = (301, 302, 303, 307, 308, 404, 405)
+
+
+def usual_cures(key: str, credit: str, address: str) -> dict[int | str, str]:
+    """What to do about a missing or wrong key, an account that is used up, and a wrong address."""
+    return {401: key, 403: key, 402: credit, "insufficient_quota": credit, **dict.fromkeys(_WRONG_ADDRESS, address)}
 
 
 class ServiceError(Exception):
@@ -47,8 +53,7 @@ class Service:
         key: Removed from what the service says; empty for none.
         seconds: Deadline of each attempt.
         cache: Folder of the results so far.
-        cure: From HTTP status and the service's code: what to do about an error after which no request can succeed;
-            empty where another one may.
+        cures: What to do about errors after which no request can succeed, by HTTP status or by the service's code.
     """
 
     name: str
@@ -57,7 +62,7 @@ class Service:
     key: str
     seconds: float
     cache: Path | None
-    cure: Callable[[int, str], str]
+    cures: Mapping[int | str, str]
 
     def reach(self, client: httpx2.Client) -> None:
         """Raise UnavailableError if nothing answers at the address.
@@ -85,7 +90,7 @@ class Service:
             said, error = server_words(body), body.get("error", body)
             code = str(error.get("code") or error.get("type")) if isinstance(error, dict) else ""
         told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
-        if cure := self.cure(status, code):
+        if cure := self.cures.get(code) or self.cures.get(status):
             return RefusedError(f"{self.name} refuses all {self.requests} ({one_line(told, self.key)}): {cure}")
         return self._failure(told, retries, down=status == 429 or status >= 500)
 

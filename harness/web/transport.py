@@ -3,7 +3,7 @@
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from math import inf
@@ -17,8 +17,6 @@ from httpcore2 import NetworkBackend
 
 from common.errors import UserError
 from harness.web.addresses import Network, is_allowed
-
-Resolve = Callable[[str, int], Sequence[str]]  # host and port to numeric addresses
 
 ENDS = "ends"  # extension of a request: a time of `monotonic` at which it and its redirects end
 _LONGEST_LINK = 4096  # characters
@@ -74,8 +72,8 @@ class _Stream(httpcore2.NetworkStream):
 class _Backend(httpcore2.SyncBackend):
     """Resolves a host once, checks the addresses and connects to one that passed, so no later resolution counts."""
 
-    def __init__(self, deadline: _Deadline, allowed: Sequence[Network] | None, resolve: Resolve) -> None:
-        self._deadline, self._allowed, self._resolve = deadline, allowed, resolve
+    def __init__(self, deadline: _Deadline, allowed: Sequence[Network] | None) -> None:
+        self._deadline, self._allowed = deadline, allowed
 
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **named: Any) -> _Stream:
         for address in (tried := self._passed(host, port)):
@@ -92,7 +90,7 @@ class _Backend(httpcore2.SyncBackend):
         if self._allowed is None:
             return [host]
         try:
-            found = self._resolve(host, port)
+            found = resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise FetchError(f"{host} has no address: {error}") from error
         passed = [address for address in found if is_allowed(address, self._allowed)][:_MAX_ADDRESSES]
@@ -112,20 +110,13 @@ class Transport(httpx2.BaseTransport):
         environment_proxies: Whether the proxies of the environment (HTTPS_PROXY, NO_PROXY, ...) are used. A proxy
             resolves names and connects itself: addresses are then checked only where a link holds a number, and where
             no proxy is used.
-        resolve: Finds the addresses of hosts.
 
     Raises:
         UserError: If a proxy of the environment is none of HTTP.
     """
 
-    def __init__(
-        self,
-        seconds: float,
-        allowed: Sequence[Network] | None,
-        environment_proxies: bool = False,
-        resolve: Resolve = resolve,
-    ) -> None:
-        self._seconds, self._allowed, self._resolve, self._deadline = seconds, allowed, resolve, _Deadline()
+    def __init__(self, seconds: float, allowed: Sequence[Network] | None, environment_proxies: bool = False) -> None:
+        self._seconds, self._allowed, self._deadline = seconds, allowed, _Deadline()
         self._direct, self._by_proxy = self._over(allowed), dict[str, httpx2.HTTPTransport]()
         given = getproxies() if environment_proxies else {}
         for scheme in ("http", "https"):
@@ -138,7 +129,7 @@ class Transport(httpx2.BaseTransport):
         # The checks stand on a private field: no public option gives a connection pool its network.
         if not isinstance(getattr(getattr(transport, "_pool", None), "_network_backend", None), NetworkBackend):
             raise RuntimeError(f"httpx2 {httpx2.__version__} has no _pool._network_backend: no address can be checked")
-        transport._pool._network_backend = _Backend(self._deadline, allowed, self._resolve)
+        transport._pool._network_backend = _Backend(self._deadline, allowed)
         return transport
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:

@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.records import clean, nfkc
-from models.long_questions import HISTORY_NOTE, first_tokens, question_note, surely_fits, token_count
+from models.long_questions import HISTORY_NOTE, first_tokens, longest_fitting, question_note, surely_fits, token_count
 from models.text_formats import marker_texts, neutralize
 
 RewriteFormat = Literal["seq2seq", "chat", "plain"]
@@ -147,16 +147,9 @@ class RewriteEncoder:
         return found[0], question_note(found[1], tokens)
 
     def _longest(self, most: int, text: Callable[[int], str]) -> tuple[list[int], int] | None:
-        """The longest input that fits, of a text with 0 to `most` parts, and their number: found by bisection."""
-        fits, low, high = None, 0, most
-        while low <= high:
-            middle = (low + high) // 2
-            (ids,) = self._ids([text(middle)])
-            if len(ids) <= self.max_tokens:
-                fits, low = (ids, middle), middle + 1
-            else:
-                high = middle - 1
-        return fits
+        """The longest input that fits, of a text with 0 to `most` parts, and their number."""
+        kept = longest_fitting(0, most, lambda count: len(self._ids([text(count)])[0]) <= self.max_tokens)
+        return None if kept is None else (self._ids([text(kept)])[0], kept)
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
         if not texts:

@@ -260,7 +260,7 @@ class TripleClassifier(CountsTokens, FromServing, nn.Module):
         with Progress("pairs", len(triples)) as progress:
             for rows, batch in self.log_odds(triples, tokens_per_batch):
                 scores[rows] = batch
-                progress.advance(len(rows))
+                progress.update(len(rows))
         return (1 / (1 + np.exp(-scores))).tolist()
 
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from transformers import LogitsProcessorList, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from common.progress import track_batches
+from common.progress import track
 from common.records import Passage, clean
 from models.context_tokenizer import ContextEncoder, answer_labels
 from models.cross_encoder import TOKENS_PER_BATCH
@@ -199,7 +199,7 @@ class Generator(CountsTokens, FromServing, nn.Module, ABC):
         device = self.network.device
         budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
         batches = length_batches([len(s) for s in sequences], budget)
-        for batch in track_batches(batches, len(sequences), what):
+        for batch in track(batches, len(sequences), what, len):
             ids_PT, attention_PT = self.encode.pad([sequences[row] for row in batch])
             yield batch, ids_PT.to(device), attention_PT.to(device)
 

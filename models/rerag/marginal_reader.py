@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from common.progress import track_batches
+from common.progress import track
 from common.records import Passage
 from models.cross_encoder import TOKENS_PER_BATCH
 from models.devices import autocast
@@ -150,7 +150,7 @@ class MarginalReader:
         written = [""] * len(sequences)
         with autocast(device, self.generator.inference_dtype):
             by_length = length_batches([len(s) for s in sequences], budget)
-            for rows in track_batches(by_length, len(sequences), "reading contexts"):
+            for rows in track(by_length, len(sequences), "reading contexts", len):
                 ids_PT, attention_PT = generator.encode.pad([sequences[row] for row in rows])
                 encoded = generator.encode_contexts(ids_PT.to(device), attention_PT.to(device))
                 batches.append((rows, encoded))

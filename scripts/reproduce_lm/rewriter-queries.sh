@@ -16,7 +16,9 @@ done
   --corpus "[$DATA/nq/nq-open-oracle_dev.jsonl.gz, $DATA/nq/nq-open-20_total_documents_dev.jsonl.gz, $DATA/nq/nq_retrieved_dev.json.gz]"
 
 fit() { # name, further options
-  [ -d "checkpoints/lm-rewriter-$1/serving" ] || "$PYTHON" train.py fit --config "configs/lm/rewriter_$1.yaml" --resume auto "${@:2}"
+  [ -d "checkpoints/lm-rewriter-$1/serving" ] || "$PYTHON" train.py fit --config configs/lm/rewriter_queries.yaml \
+    --name "lm-rewriter-$1" --data.train "[{layout: rewrites, path: data/lm/$1-train.jsonl}]" \
+    --data.validation "[{layout: rewrites, path: data/lm/$1-validation.jsonl}]" --resume auto "${@:2}"
 }
 
 measure() { # name, strategy, data set, questions, layout, most questions
@@ -27,5 +29,5 @@ measure() { # name, strategy, data set, questions, layout, most questions
 
 fit par --model.pretrained "$LM"
 measure par par nq "$DATA/nq/nq-open-oracle_dev.jsonl.gz" fid 600
-fit rrr --model.pretrained "$LM"
+fit rrr --model.pretrained "$LM" --model.max_tokens 160 --model.max_rewrite_tokens 64
 measure rrr decomposition hotpotqa "$hotpotqa" hotpotqa 200

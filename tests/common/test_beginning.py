@@ -1,4 +1,4 @@
-"""How a command begins: signals stop it, wherever they find it, and it leaves no module compiled in part."""
+"""How a command begins: signals stop it, wherever they find it."""
 
 import signal
 import subprocess
@@ -83,12 +83,3 @@ def test_a_forked_process_takes_signals_as_before() -> None:
         text=True, capture_output=True,
     )  # fmt: skip
     assert (done.returncode, done.stdout.split()[-1], done.stderr) == (0, str(-number), "")
-
-
-def test_no_module_is_compiled_in_part(tmp_path: Path) -> None:
-    """CPython's writer of compiled modules takes a short write, as at a limit, for a whole one."""
-    (tmp_path / "large.py").write_text(f"TEXT = {'x' * 3000!r}\n")
-    environment = {"PYTHONPATH": f"{Path(__file__).parents[2]}:{tmp_path}"}
-    code = "from common.beginning import begin; begin('program'); import large"
-    for limit in ("ulimit -f 1; ", ""):
-        subprocess.run(["bash", "-c", f'{limit}exec "$0" -c "$1"', sys.executable, code], env=environment, check=True)

@@ -43,10 +43,9 @@ def test_a_log_gets_a_line_every_fifteen_seconds_with_the_time_left(
 def test_results_of_an_earlier_run_do_not_shorten_the_time_left(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Progress("counting", 100) as work:
-        work.skip(50)
+    with Progress("counting", 100, 50) as work:
         clock[0] += 20
-        work.advance(10)
+        work.update(10)
         say("found something", sys.stdout)
     out, err = capsys.readouterr()
     assert "60/100 [00:20<01:20" in err
@@ -60,6 +59,6 @@ def test_other_ranks_print_nothing(
     monkeypatch.setenv(variable, "1")
     run(clock, 6.0)
     with Progress("chunks", 2) as work:
-        work.skip()
+        work.update()
     say("nothing")
     assert capsys.readouterr() == ("", "")

@@ -28,11 +28,11 @@ def test_equal_queries_are_searched_once_and_known_ones_not_at_all() -> None:
 def test_the_lists_of_several_queries_are_fused_and_a_single_one_is_kept() -> None:
     """k = 2: A = 1/61 (q), B = 1/62 + 1/61 (q, s), C = 1/62 (s)."""
     table = TableRetriever(LISTS)
-    fused, single, other = search_fused(table, [("q", "s"), ("q",), ("r", "s")], 2, {"r": table.search(["r"], 3)[0]})
-    assert table.asked[1:] == [(["q", "s"], 2)]
+    fused, single, other = search_fused(table, [("q", "s"), ("q",), ("r", "s")], 2)
+    assert table.asked == [(["q", "s", "r"], 2)]
     assert [(hit.passage, hit.score) for hit in fused] == [(B, 1 / 62 + 1 / 61), (A, 1 / 61), (C, 1 / 62)]
     assert single == [Ranked(A, 3.0), Ranked(B, 2.0)]
-    assert [hit.passage for hit in other] == [C, B]  # 1/61 + 1/62 each; A is third in the known list, beyond k
+    assert [hit.passage for hit in other] == [C, B]  # 1/61 + 1/62 each; A is third in r's list, beyond k
 
 
 OWN = [Passage.of(f"Part {number}", f"part {number}", corpus_id="7") for number in range(5)]

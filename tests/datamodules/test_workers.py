@@ -15,9 +15,10 @@ from datamodules.cache import content_digests
 from datamodules.drrag import DrRagData
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.step_loader import StepData, StepLoader
-from datamodules.formats.mined_negatives import Mined, write_mined
+from datamodules.formats.mined_negatives import Mined
 from datamodules.formats.reading import read_questions
 from datamodules.rerag import ReRagData
+from tests.helpers.mined_files import write_mined
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.runs import assert_repeated, fit_in_turn, weights
 from tests.helpers.tiny_runs import set_up

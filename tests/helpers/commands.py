@@ -39,6 +39,13 @@ def command(folder: Path, program: str, *arguments: str) -> Ended:
     return Ended(code, out.getvalue(), err.getvalue())
 
 
+def done(folder: Path, program: str, *arguments: str) -> Ended:
+    """As `command`, of a command that must succeed."""
+    ended = command(folder, program, *arguments)
+    assert ended.code == 0, ended.err[-3000:]
+    return ended
+
+
 def apart(folder: Path, *arguments: str, processes: int = 1, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run infer.py in processes of its own, which may be killed."""
     return forked("infer", folder, *arguments, processes=processes, **environment)

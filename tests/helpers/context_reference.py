@@ -11,8 +11,8 @@ from common.records import Passage, Question
 from common.validation_split import validation_share
 from datamodules.examples.context_augmentation import LOWER_WORD, crop, shape, substitute, swap_words
 from datamodules.examples.context_sets import ContextSampling, ContextSet, Labels, pick_contexts, relevant
-from datamodules.formats.mined_negatives import read_mined
 from datamodules.formats.reading import read_questions
+from tests.helpers.mined_files import read_mined
 
 
 class ContextReference:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.commands import Ended, command
+from tests.helpers.commands import Ended, command, done
 
 TABLE = "| model | supply voltage |\n| --- | --- |\n| {0} 1 | 24 V |\n| {0} 2 | 48 V |"
 ASK = ("ask", "--system", "harness.systems.retrieve_read.RetrieveRead",
@@ -28,9 +28,10 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
-def index(folder: Path, *hard_negatives: str, out: str = "indexes/lexical", kind: str = "bm25") -> Ended:
-    """Index `folder`/manuals as `folder`/indexes/lexical."""
-    return command(folder, "infer.py", "index", "--documents", "manuals", "--kind", kind, "--out", out, *hard_negatives)
+def index(folder: Path, *more: str, out: str = "indexes/lexical", kind: str = "bm25", fails: bool = False) -> Ended:
+    """Index `folder`/manuals as `folder`/indexes/lexical, which must succeed unless it `fails`."""
+    run = command if fails else done
+    return run(folder, "infer.py", "index", "--documents", "manuals", "--kind", kind, "--out", out, *more)
 
 
 def report(folder: Path, document_cache: str = "indexes/manuals.documents") -> dict[str, dict[str, Any]]:

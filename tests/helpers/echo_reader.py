@@ -1,4 +1,4 @@
-"""A reader that answers with the titles it was shown."""
+"""Readers without a model: one that answers with the titles it was shown, and two with a word of a passage."""
 
 from collections.abc import Sequence
 
@@ -19,3 +19,20 @@ class EchoReader:
             Answer(q.id, " ".join(hit.passage.title for hit in hits), (), -1.0, dict(costs), {"read": True})
             for q, hits in zip(questions, evidence, strict=True)
         ]
+
+
+class FirstPassage:
+    """Answers with the last word of the first passage."""
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """One answer per question; empty without a passage."""
+        texts = [hits[0].passage.text.rstrip(" .").split()[-1] if hits else "" for hits in evidence]
+        return [Answer(each.id, text, (), -0.5) for each, text in zip(questions, texts, strict=True)]
+
+
+class LastPassage(FirstPassage):
+    """Answers with the last word of the last passage."""
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """One answer per question; empty without a passage."""
+        return super().read(questions, [hits[::-1] for hits in evidence])

@@ -19,6 +19,13 @@ def cells(out: Path, source: str = "ours") -> dict[Key, float]:
         }
 
 
+def reasons(out: Path) -> dict[Key, str]:
+    """Why cells of report.csv have no value."""
+    with (out / "report.csv").open(encoding="utf-8", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    return {(row["table"], row["row"], row["column"]): row["note"].partition(": ")[2] for row in rows if row["note"]}
+
+
 def measured_cells(out: Path) -> dict[Key, float]:
     """The values of report.csv without those that the clock gives, and without cells that were not measured."""
     return {key: value for key, value in cells(out).items() if not math.isnan(value) and not _of_the_clock(*key)}

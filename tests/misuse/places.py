@@ -9,11 +9,12 @@ from typing import Any
 import yaml
 
 from common.records import Passage
-from datamodules.formats.mined_negatives import Mined, write_mined
+from datamodules.formats.mined_negatives import Mined
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import hotpot_rows
 from tests.helpers import rerag_world, rewrite_runs, river_corpus
 from tests.helpers.layout_rows import ROWS
+from tests.helpers.mined_files import write_mined
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.runs import fit_here

@@ -8,8 +8,7 @@ import yaml
 from datamodules.formats.reading import read_questions
 from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import command, refused
-from tests.helpers.fault_server import ANY
-from tests.helpers.llm_servers import KEY, exact_replies, fault_server, files_with
+from tests.helpers.fake_server import ANY, KEY, chat_server, files_with
 from tests.helpers.llm_world import write_rows
 from tests.helpers.reports import questions
 
@@ -55,17 +54,16 @@ def test_the_environment_s_address_and_key_are_checked_too(place: Path, monkeypa
     assert "secr\u00e8te" not in line
 
 
-def test_no_output_of_a_command_holds_the_key(place: Path, chat_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_output_of_a_command_holds_the_key(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of one that succeeds nor of one that the server refuses while it repeats the key."""
     monkeypatch.setenv("TEST_LLM_KEY", KEY)
-    made = exact_replies(chat_lm, ["What is the river of alfa ?"])
-    replies = {ANY: next(iter(made.values()))}
+    replies = {ANY: {"text": "amber"}}
     evaluate = ("evaluate", "--config", "plain.yaml", "--questions", "dev.json", "--resamples", "100")
-    with fault_server(place / "plan.json", replies) as server:
+    with chat_server(replies) as server:
         client = llm(model="tiny", base_url=server.base_url, key_variable="TEST_LLM_KEY")
         ended = command(place, "infer.py", *evaluate, "--out", "report", *client)
         assert ended.code == 0, ended.err[-3000:]
-        assert [each["answer"] for each in questions(place / "report")] == [replies[ANY]["text"].strip()] * 4
+        assert [each["answer"] for each in questions(place / "report")] == ["amber"] * 4
         assert "tiny at 127.0.0.1" in (place / "report" / "report.md").read_text()
         assert (place / "cache" / "llm" / "replies.sqlite").is_file()
         asked = command(

@@ -15,7 +15,7 @@ from common.version import VERSION
 from scripts.train_help import page
 from tests.docs.documents import ROOT
 from tests.helpers.commands import command
-from trainers.run.help import FILE, GROUPS
+from trainers.run.help import FILE
 
 HEAVY = {"torch", "transformers", "numpy", "datasets", "faiss", "pytorch_lightning", "jsonargparse"}
 
@@ -47,15 +47,6 @@ def test_help_has_no_internal_names_of_types(tmp_path: Path) -> None:
         ended = command(tmp_path, "infer.py", *asked)
         assert ended.code == 0
         assert "<class" not in ended.out
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_lightnings_options_have_their_own_help(group: str, tmp_path: Path) -> None:
-    ended = command(tmp_path, "train.py", "fit", f"--{group}.help")
-    assert ended.code == 0
-    assert f"\n  --{group}." in ended.out
-    others = [other for other in GROUPS if other != group]
-    assert not any(f"\n  --{other}." in ended.out for other in others)
 
 
 @pytest.mark.parametrize("program", ["train.py", "infer.py"])

@@ -6,14 +6,13 @@ from pathlib import Path
 import yaml
 
 from tests.helpers.commands import command, refused
-from tests.helpers.llm_servers import fault_server
+from tests.helpers.fake_server import chat_server
 from tests.misuse.places import DEAD
 
 
 def test_distill(made: Callable[[str], Path], tmp_path: Path) -> None:
     """No reply can be used."""
-    reply = {"text": "I cannot do that.", "finish": "stop", "prompt_tokens": 9, "logprobs": [0.0]}
-    with fault_server(tmp_path / "plan.json", {"*": reply}, key="") as server:
+    with chat_server({"*": {"text": "I cannot do that."}}, key="") as server:
         model = DEAD | {"init_args": {**DEAD["init_args"], "base_url": server.base_url}}
         (tmp_path / "llm.yaml").write_text(yaml.safe_dump(model))
         options = ("--questions", "questions.json", "--out", str(tmp_path / "out"), "--llm", str(tmp_path / "llm.yaml"))

@@ -98,11 +98,8 @@ def test_paths_without_a_name_and_the_current_folder_are_refused(
 ) -> None:
     (tmp_path / "here" / "below").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here" / "below")
-    for out in (".", "..", "", "/", "a/.."):
-        with pytest.raises(UserError, match=r"--out .* does not name a new file or folder"):
-            OUTPUTS[output].check_writable(Path(out))
-    for out in ("../below", "../../here"):
-        with pytest.raises(UserError, match="is the current folder or contains it: not replaced"):
+    for out in (".", "..", "", "/", "a/..", "../below", "../../here"):
+        with pytest.raises(UserError, match="the current folder or one above it: not replaced"):
             OUTPUTS[output].check_writable(Path(out))
     assert everything(tmp_path) == {"here": "folder", "here/below": "folder"}
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.helpers.commands import command, refused
-from tests.helpers.web_server import Searches, answer, page, web_server
+from tests.helpers.fake_server import Searches, answer, page, web_server
 
 SECRET = "tvly-Abc0123456789defghijkl"  # made up
 WEB = "harness.retrievers.web.WebRetriever"
@@ -37,7 +37,7 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_package_is_named_unless_pages_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "trafilatura", None)  # as if it were not installed
-    refused(ask(tmp_path, **LOCAL), 2, "pip install 'trafilatura", "or set it to false")
+    refused(ask(tmp_path, **LOCAL), 2, "trafilatura", "'.[web]'", "or set it to false")
     refused(ask(tmp_path, **LOCAL, read_pages=False, max_retries=0), 69, "cannot be reached")
 
 
@@ -77,7 +77,7 @@ def test_an_answer_shows_its_links_and_a_report_what_was_requested(tmp_path: Pat
             assert ended.code == 0, ended.err
             searches.faults = {"*": [answer(b"", 400)] * 2}
             failed = ask(tmp_path, "ask", "--question", "Is it?", "--width", "300", **options, max_retries=0)
-            refused(failed, 69, "1 of 1 searches failed, the last with: HTTP 400")
+            refused(failed, 69, "searches failed: HTTP 400")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "web search: searxng at 127.0.0.1" in report
-    assert "1 lost: HTTP 404 (1)" in report
+    assert "1 lost, the first: HTTP 404" in report

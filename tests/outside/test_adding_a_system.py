@@ -147,7 +147,7 @@ def test_its_model_is_trained_exported_and_used(place: Path) -> None:
     assert ended.code == 0, ended.err
     found = cells(place / "report")
     assert found["evidence", "recall of gold passages", "4 first %"] == 100
-    assert found["costs", "model calls", "mean"] == 1
+    assert found["costs", "expansion", "model calls"] == 1
     (serving / "model.safetensors").write_bytes(b"")
     refused(evaluate(place, "--system.init_args.serving", str(serving)), 74, "model.safetensors is corrupt")
 

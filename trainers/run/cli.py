@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pytorch_lightning as pl
 import yaml
@@ -27,7 +27,6 @@ from trainers.run.console import Console
 from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training, read_checkpoint
 from trainers.run.early_stopping import EarlyStopping
 from trainers.run.environment import file_digests
-from trainers.run.help import GROUPS
 from trainers.run.largest_batch import LargestBatch
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger, check_loggers, require_loggers
 from trainers.run.model_card import Card
@@ -95,7 +94,6 @@ class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
     command = "train.py"
-    explained_groups: ClassVar = GROUPS
 
     def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         """Parse the arguments, see `with_files`."""

@@ -10,7 +10,7 @@ from common.errors import as_typed
 from common.version import VERSION
 
 FILE = Path(__file__).with_suffix(".txt")
-GROUPS = ("trainer", "checkpoint", "early_stopping", "card")  # of options, each explained by `--GROUP.help`
+GROUPS = ("trainer", "checkpoint", "early_stopping", "card")  # of options; the page has the keys of each
 
 
 def quick_answer(arguments: Sequence[str]) -> str | None:

@@ -1,16 +1,12 @@
-"""The methods of DMQR-RAG's study: the rows of Tables 2 to 4, derived from one configured system.
-
-A method is a set of queries (the question, rewrites of it), a retriever, a depth per query, and a fusion.
-"""
+"""The methods of DMQR-RAG's study: the rows of Tables 2 to 4, each a system with other settings of its search."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from common.errors import UserError
-from common.records import Answer
-from harness.retrievers.multi_query import ORIGINAL, MultiQueryFusion, MultiQueryHits
-from harness.runtime.memo import FOR_STUDY
+from harness.interfaces import ChoosingRewriter
+from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 
 if TYPE_CHECKING:
     from harness.systems.dmqr import Dmqr
@@ -20,7 +16,6 @@ OQR_DEEP = "OQR deep"  # with as many passages as all queries of the system retr
 OWN = "DMQR-RAG"
 JUDGED_BY = ", judged by "  # before the strategy whose rewrite takes the question's place in reranking
 FUSED = ", rrf"  # ending of the row that fuses by reciprocal ranks where the others rerank
-OWN_REWRITER = ""  # the name of the configured system's rewriter and retriever among those of the study
 ALL_STRATEGIES = "all strategies"  # a system whose rewriter chooses strategies for each question, without the choice
 BASELINES = (OQR, OQR_DEEP, ALL_STRATEGIES)  # measured wherever they are defined: differences are to them
 
@@ -30,97 +25,74 @@ class Method:
     """One row."""
 
     name: str
-    rewriter: str | None  # name of the rewriter; None: the question alone
-    strategies: tuple[str, ...]  # of that rewriter; only those that search
-    per_query: int
-    fusion: MultiQueryFusion
-    original: bool = True  # whether the question itself searches, too
-    retriever: str = OWN_REWRITER  # name of the retriever
-    part: bool = False  # whether only some of its rewriter's strategies search
+    settings: Mapping[str, Any]  # in which it differs from the measured system: see `Dmqr.with_settings`
+    part: bool = False  # whether its queries are among those of another row
     without: str = ""  # the strategy that an ablation leaves out
-    judged_by: str = ORIGINAL  # what passages are judged by: the question, or the rewrite by a strategy
-
-    @property
-    def queries(self) -> int:
-        """Queries per question, if each strategy makes one."""
-        return len(self.strategies) + self.original
-
-    @classmethod
-    def of(cls, system: "Dmqr", name: str = OWN, rewriter: str = OWN_REWRITER, retriever: str = "") -> "Method":
-        """A whole system as a row.
-
-        Args:
-            system: The system.
-            name: Of the row; the configured system with one strategy is named after it, and without a rewriter OQR.
-            rewriter: Name of its rewriter.
-            retriever: Name of its retriever.
-        """
-        search = system.search
-        if system.rewriter is None:
-            name = OQR if name == OWN else name
-            return cls(name, None, (), search.per_query, search.fusion, retriever=retriever)
-        if name == OWN and len(search.strategies) == 1:
-            name = search.strategies[0]
-        return cls(
-            name, rewriter, search.strategies, search.per_query, search.fusion, search.original, retriever,
-            judged_by=search.judged_by,
-        )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class MethodHits:
-    """The results of one method, one entry per question; `ranked` is the whole fused list."""
-
-    method: Method
-    hits: list[MultiQueryHits]
-
-    @classmethod
-    def of(cls, method: Method, answers: Sequence[Answer]) -> Self:
-        """From the answers of its row; a question that failed has none."""
-        nothing = MultiQueryHits((), None, (), 0)
-        found: list[Any] = [answer.notes.get(FOR_STUDY, nothing) for answer in answers]
-        return cls(method, found)
+def own_name(system: "Dmqr") -> str:
+    """The row of the measured system; one with one strategy is named after it, and without a rewriter OQR."""
+    if system.rewriter is None:
+        return OQR
+    strategies = system.search.strategies
+    return OWN if len(strategies) > 1 else strategies[0]
 
 
-def methods_of(own: Method, further: Iterable[Method], deep: int | None = None) -> dict[str, Method]:
+def methods_of(system: "Dmqr", further: Mapping[str, "Dmqr"], deep: int | None = None) -> dict[str, Method]:
     """All rows by name, the baselines first, the ablation last.
 
     Args:
-        own: The configured system.
-        further: Systems with other rewriters; of ALL_STRATEGIES there is only one row.
+        system: The measured one.
+        further: Systems with other rewriters, by name.
         deep: Passages of OQR deep, which is left out where that is not more than the system's `per_query`; as many as
             all queries of the system with the most retrieve when None.
     """
-    further = [*further]
-    deep = deep or max(each.queries * each.per_query for each in (own, *further))
-    rows = [Method(OQR, None, (), own.per_query, own.fusion)]
-    if deep > own.per_query:
-        rows.append(replace(rows[0], name=OQR_DEEP, per_query=deep))
-    if own.judged_by != ORIGINAL:  # what judging by a rewrite does without searching with it
-        by = own.judged_by
-        rows += [replace(row, name=f"{row.name}{JUDGED_BY}{by}", judged_by=by) for row in rows]
-    for each in further:
-        whole = replace(each, fusion="rerank" if own.fusion == each.fusion == "rerank" else "rrf")
-        if len(each.strategies) > 1 and each.name != ALL_STRATEGIES:
-            rows += [_with(whole, (one,), f"{each.name}, {one}") for one in each.strategies]
-        rows.append(whole)
-    if own.rewriter is not None:
-        several = own.strategies if len(own.strategies) > 1 else ()
-        rows += [_with(own, (one,), one) for one in several]
-        rows.append(own)
-        if own.fusion == "rerank":
-            rows.append(replace(own, name=f"{own.name}{FUSED}", fusion="rrf", judged_by=ORIGINAL))
-        if len(several) > 2:  # of two, one without the other is the other alone
-            rows += [
-                replace(_with(own, tuple(each for each in several if each != one), f"w/o {one}"), without=one)
-                for one in several
-            ]
+    search, rewriter = system.search, system.rewriter
+    alone = {"rewriter": None, "feedback_retriever": None, "original": True, **_searching((), ORIGINAL)}
+    deep = deep or max(_queries(each.search) * each.search.per_query for each in (system, *further.values()))
+    rows = [Method(OQR, alone if rewriter else {})]
+    if deep > search.per_query:
+        rows.append(Method(OQR_DEEP, {**alone, "per_query": deep}))
+    if search.judged_by != ORIGINAL:  # what judging by a rewrite does without searching with it
+        by = _searching((), search.judged_by) | {"original": True}
+        rows += [
+            Method(f"{each.name}{JUDGED_BY}{search.judged_by}", by | {"per_query": own}, part=True)
+            for each, own in zip([*rows], (search.per_query, deep), strict=False)
+        ]
+    for name, other in further.items():
+        theirs = other.search
+        whole = {each: getattr(theirs, each) for each in ("retriever", "rewriter", "feedback_retriever", "per_query")}
+        reranked = search.fusion == theirs.fusion == "rerank"
+        judged_by = theirs.judged_by if reranked else ORIGINAL
+        strategies = theirs.strategies if theirs.rewriter else ()
+        whole |= {"fusion": "rerank" if reranked else "rrf", "original": theirs.original, "judged_by": judged_by}
+        if len(strategies) > 1:
+            rows += [Method(f"{name}, {one}", whole | _searching((one,), judged_by), part=True) for one in strategies]
+        rows.append(Method(name, whole | _searching(strategies, judged_by)))
+    if isinstance(rewriter, ChoosingRewriter) and rewriter.adaptive:
+        rows.append(Method(ALL_STRATEGIES, {"rewriter": rewriter.without_choice()}))
+    if rewriter is not None:
+        several = search.strategies if len(search.strategies) > 1 else ()
+        rows += [Method(one, _searching((one,), search.judged_by), part=True) for one in several]
+        rows.append(Method(own_name(system), {}))
+        if search.fusion == "rerank":
+            rows.append(Method(f"{own_name(system)}{FUSED}", {"fusion": "rrf"}, part=True))
+        for one in several if len(several) > 2 else ():  # of two, one without the other is the other alone
+            others = tuple(each for each in several if each != one)
+            rows.append(Method(f"w/o {one}", _searching(others, search.judged_by), part=True, without=one))
     return {each.name: each for each in rows}
 
 
-def _with(whole: Method, strategies: tuple[str, ...], name: str) -> Method:
-    """A row with some of the strategies of another one."""
-    return replace(whole, name=name, strategies=strategies, part=True)
+def _queries(search: MultiQueryRetriever) -> int:
+    """Queries per question, if each strategy makes one."""
+    return len(search.strategies if search.rewriter else ()) + search.original
+
+
+def _searching(strategies: tuple[str, ...], judged_by: str) -> dict[str, Any]:
+    """The settings with which the rewrites by some strategies search; that by another one may be what judges."""
+    judging = () if judged_by == ORIGINAL else (judged_by,)
+    made = tuple(dict.fromkeys([*strategies, *judging]))
+    return {"strategies": made, "searching": strategies, "judged_by": judged_by}
 
 
 def check_names(own: Iterable[str], further: Iterable[str]) -> None:

@@ -5,9 +5,10 @@ A method is the system with other settings of its search.
 
 from argparse import ArgumentError
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jsonargparse import ArgumentParser
 
@@ -16,31 +17,29 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.ranges import PositiveInt
 from common.records import Answer, Question
 from common.roots import TYPED, add_roots, resolve
-from harness.evaluation.answer_scores import answer_values
-from harness.evaluation.comparison import costs_of
+from harness.evaluation.answer_scores import answer_values, costs_table
 from harness.evaluation.dmqr import figures, tables
 from harness.evaluation.dmqr.methods import (
-    ALL_STRATEGIES,
-    FUSED,
-    OQR,
-    OWN_REWRITER,
+    OQR_DEEP,
     Method,
-    MethodHits,
     check_names,
     methods_of,
+    own_name,
     selected,
 )
-from harness.evaluation.paper_figures import DMQR, dmqr
+from harness.evaluation.dmqr.tables import Found
+from harness.evaluation.paper_figures import published
 from harness.evaluation.plots import plot_recall
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers, word_of
 from harness.evaluation.tables import ReportTable
-from harness.interfaces import ChoosingRewriter, System
-from harness.retrievers.corpora import check_gold_in_index, check_same_corpus, gold_of, index_records
-from harness.retrievers.multi_query import ORIGINAL
-from harness.retrievers.retriever_tree import facts_of
+from harness.interfaces import System
+from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of, index_records
+from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits
 from harness.rewriters.strategy_checks import check_strategies
+from harness.runtime.memo import FOR_STUDY
 from harness.runtime.provenance import computed_in, reusing
+from harness.runtime.retriever_tree import facts_of
 from harness.systems.dmqr import Dmqr
 
 _ALLOWED = "give the config file of a system of class harness.systems.dmqr.Dmqr"
@@ -65,30 +64,18 @@ class Study:
         self.methods: dict[str, Method] = {}  # of the rows
         self.further: dict[str, Dmqr] = {}
 
-    def check(self, system: Dmqr, out: Path, layout: str) -> None:
+    def check(self, system: Dmqr) -> None:
         """Check rows and rewriters.  Raises UserError or a subclass."""
         check_names((*system.search.strategies, word_of(system)), self.rewriters)
-        self._methods(system, self._further(system))
+        self._set_methods(system)
 
-    def _further(self, system: Dmqr) -> dict[str, tuple[Method, Dmqr]]:
-        """The further systems by name; the system itself without its choice of strategies, if it chooses."""
-        systems = {name: _system(f"study.rewriters.{name}", file, system) for name, file in self.rewriters.items()}
-        further: dict[str, tuple[Method, Dmqr]] = {}
-        for name, other in systems.items():
+    def _set_methods(self, system: Dmqr) -> None:
+        """Set the further systems and the rows to measure."""
+        self.further = {name: _system(f"study.rewriters.{name}", file, system) for name, file in self.rewriters.items()}
+        for other in self.further.values():
             if other.rewriter is not None:
                 check_strategies(other.rewriter, other.search.strategies)
-            place = OWN_REWRITER if other.retriever is system.retriever else name
-            further[name] = Method.of(other, name, name, place), other
-        if isinstance(system.rewriter, ChoosingRewriter) and system.rewriter.adaptive:
-            every = system.rewriter.without_choice()
-            whole = Method.of(system, ALL_STRATEGIES, ALL_STRATEGIES)
-            further[ALL_STRATEGIES] = whole, system.with_settings(rewriter=every)
-        return further
-
-    def _methods(self, system: Dmqr, further: Mapping[str, tuple[Method, Dmqr]]) -> dict[str, Method]:
-        """The rows to measure."""
-        own = Method.of(system)
-        return selected(methods_of(own, [method for method, _ in further.values()], self.deep), self.rows, own.name)
+        self.methods = selected(methods_of(system, self.further, self.deep), self.rows, own_name(system))
 
     def rows_of(self, system: Dmqr) -> dict[str, System]:
         """The system and its search at other settings; the question alone is asked first, then the most strategies.
@@ -96,12 +83,11 @@ class Study:
         Raises:
             ArtifactError: If the retrievers search indexes of different corpora.
         """
-        further = self._further(system)
-        self.further = {name: other for name, (_, other) in further.items()}
-        self.methods, own = self._methods(system, further), Method.of(system).name
+        self._set_methods(system)
         check_same_corpus([system.retriever, *(other.retriever for other in self.further.values())])
         rows: dict[str, Dmqr] = {
-            name: system if name == own else self._row(system, each) for name, each in self.methods.items()
+            name: system.with_settings(**each.settings) if each.settings else system
+            for name, each in self.methods.items()
         }
 
         def place(row: Dmqr) -> tuple[bool, int, int]:
@@ -109,66 +95,89 @@ class Study:
 
         return {name: rows[name] for name in sorted(rows, key=lambda name: place(rows[name]))}
 
-    def _row(self, system: Dmqr, method: Method) -> Dmqr:
-        """The system as a method has it."""
-        judged = method.judged_by if method.fusion == "rerank" else ORIGINAL
-        made_by = method.rewriter if judged == ORIGINAL or method.rewriter is not None else OWN_REWRITER
-        other = system if made_by is None else self.further.get(made_by, system)
-        found = self.further.get(method.retriever, system)
-        strategies = tuple(dict.fromkeys([*method.strategies, *([judged] if judged != ORIGINAL else [])]))
-        rewriter = None if made_by is None else other.rewriter
-        return system.with_settings(
-            retriever=found.retriever, rewriter=rewriter, strategies=strategies, searching=method.strategies,
-            feedback_retriever=other.feedback_retriever if rewriter else None, per_query=method.per_query,
-            fusion=method.fusion, original=method.original, judged_by=judged,
-        )  # fmt: skip
-
     def measure(self, system: Dmqr, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Tables of all methods.
 
         Retrieval on questions to which the rule applies, answers on those with gold answers.
         """
-        order = {name: asked.rows[name] for name in self.methods}
-        found = {name: MethodHits.of(method, order[name]) for name, method in self.methods.items()}
-        answers = {name: _shown(self.methods[name], each) for name, each in order.items()}
+        nothing = MultiQueryHits((), None, (), 0)  # of a question that failed
+        found: dict[str, list[Any]] = {
+            name: [answer.notes.get(FOR_STUDY, nothing) for answer in asked.rows[name]] for name in self.methods
+        }
+        answers = {
+            # the notes of all rows would fill the page
+            name: [replace(answer, notes={}) for answer in asked.rows[name]] if each.part else asked.rows[name]
+            for name, each in self.methods.items()
+        }
         findings = Findings(variants={name: each for name, each in answers.items() if name != asked.own})
-        findings.facts = self._facts()
-        _add_tables(findings, system, questions, found, answers, settings)
-        costs = costs_of(answers)
-        costs.name, costs.title = "costs of the methods", "Costs of the methods per question"
-        findings.tables.append(costs)
+        rewriters = {name: self.further[name].rewriter for name in self.further if name in self.methods}
+        for name, rewriter in rewriters.items():
+            if rewriter is not None:
+                findings.facts += [f"{name}: {fact}" for fact in facts_of(rewriter) or [rewriter.name]]
+        self._add_tables(findings, system, questions, found, answers, settings)
+        findings.tables.append(costs_table(answers, "costs of the methods", "Costs of the methods per question"))
         findings.records = [_record(number, answers) for number in range(len(questions))]
         scored, dtype = asked.memo.of("relevance", system.search.scorer), computed_in(system.search.scorer)
         findings.facts.append(
             f"{len(found)} methods; {scored.count:,} (question, passage) scored once each in {scored.seconds:.0f} s"
             + (f", matrix products in {dtype}" if dtype else "")
         )
-        others = {name: self.further[name].retriever for name in _retrievers(self.methods) if name in self.further}
+        others = {name: each.retriever for name, each in self.further.items() if each.retriever is not system.retriever}
         findings.settings |= {
-            "methods": {name: asdict(method) for name, method in self.methods.items()},
+            "methods": {
+                name: {key: value for key, value in each.settings.items() if isinstance(value, str | int | tuple)}
+                for name, each in self.methods.items()
+            },
             "further indexes": index_records(others),
             "passages scored": scored.count,
         }
         return findings
 
-    def _facts(self) -> list[str]:
-        """Lines on the further rewriters."""
-        used = {each.rewriter for each in self.methods.values()}
-        facts = []
-        for name, other in self.further.items():
-            if name in used and other.rewriter is not None:
-                facts += [f"{name}: {fact}" for fact in facts_of(other.rewriter) or [other.rewriter.name]]
-        return facts
-
-
-def _retrievers(methods: Mapping[str, Method]) -> list[str]:
-    """The names of the methods' retrievers, each once."""
-    return list(dict.fromkeys(method.retriever for method in methods.values()))
-
-
-def _shown(method: Method, answers: Sequence[Answer]) -> Sequence[Answer]:
-    """The answers of a row; without notes where only some strategies search, which would fill the page."""
-    return [replace(answer, notes={}) for answer in answers] if method.part else answers
+    def _add_tables(
+        self,
+        findings: Findings,
+        system: Dmqr,
+        questions: Sequence[Question],
+        found: Found,
+        answers: Mapping[str, Sequence[Answer]],
+        settings: Settings,
+    ) -> None:
+        """Tables 2 to 4, recall and number of rewrites, their plots, and the cases."""
+        k, bootstrap, search, own = system.k, settings.bootstrap, system.search, own_name(system)
+        by_gold = _by_gold(system, questions)
+        scored = tables.score_methods(questions, found, by_gold, k, settings.ks)
+        texts = answers if system.reader is not None and any(question.answers for question in questions) else {}
+        for name, own_texts in texts.items():
+            values = answer_values(questions, own_texts, settings)
+            scored[name].values |= {"EM": values[0], "F1": values[1]}
+        columns = [f"H@{k}", f"P@{k}", "EM", "F1"]
+        judge_costs: list[ReportTable] = []
+        if settings.judge is not None:
+            judged, judge_costs = tables.judge_methods(settings.judge, questions, found, scored, texts)
+            columns += judged
+        if published("DMQR-RAG, Table 2", settings.paper, ()):
+            findings.paper = "DMQR-RAG"
+            further = ("H@5", "P@5", "Acc")  # a judge's
+            columns += [name for name in further if {name, f"{tables.JUDGED}{name}"}.isdisjoint(columns)]
+        rule = "gold passage" if by_gold else "has-answer"
+        title, without = f"relevance by {rule}", [name for name, each in self.methods.items() if each.without]
+        recalls = tables.recall_tables(scored, without, settings.ks, title, bootstrap)
+        made = tables.method_tables(scored, own, without, columns, title, bootstrap, settings.paper)
+        findings.tables += [*made, *recalls, *judge_costs]
+        curves = tables.recall_curves(scored, without, settings.ks)
+        findings.plots["recall.png"] = partial(plot_recall, curves, recalls[0].title)
+        deepest = self.methods[OQR_DEEP].settings["per_query"] if OQR_DEEP in self.methods else search.per_query
+        findings.notes = tables.NOTES.format(
+            k=k, rule=tables.RULES[by_gold], recall=tables.RECALL[by_gold], per_query=search.per_query, deep=deepest,
+            judged="" if search.judged_by == ORIGINAL else tables.BY_REWRITE.format(judged_by=search.judged_by),
+        )  # fmt: skip
+        known = sum(scored[own][f"H@{k}"] >= 0)
+        findings.settings |= {"relevance": rule, "questions with relevance": int(known)}
+        whole = {name: each for name, each in found.items() if not self.methods[name].part}
+        if shown := {name: each for name, each in whole.items() if any(hits.rewrites for hits in each)}:
+            findings.tables.append(figures.rewrites_table(shown))
+        if system.rewriter is not None:
+            findings.cases = [[figures.query_case(*each, by_gold)] for each in zip(questions, found[own], strict=True)]
 
 
 def _config(system: Dmqr) -> None:
@@ -208,63 +217,11 @@ def _record(number: int, answers: Mapping[str, Sequence[Answer]]) -> dict[str, o
     return {"rows": rows}
 
 
-def _add_tables(
-    findings: Findings,
-    system: Dmqr,
-    questions: Sequence[Question],
-    found: Mapping[str, MethodHits],
-    answers: Mapping[str, Sequence[Answer]],
-    settings: Settings,
-) -> None:
-    """Tables 2 to 4, recall and number of rewrites, their plots, and the cases."""
-    k, bootstrap = system.k, settings.bootstrap
-    read = system.reader is not None and any(question.answers for question in questions)
-    texts = answers if read else {}
-    by_gold = _by_gold(system, questions)
-    scored = tables.score_methods(questions, found, by_gold, k, settings.ks)
-    for name, own_texts in texts.items():
-        values = answer_values(questions, own_texts, settings)
-        scored[name].values |= {"EM": values[0], "F1": values[1]}
-    columns = [f"H@{k}", f"P@{k}", "EM", "F1"]
-    own, search = found[Method.of(system).name], system.search
-    judge_costs: list[ReportTable] = []
-    if settings.judge is not None:
-        judged, judge_costs = tables.judge_methods(settings.judge, questions, found, scored, texts)
-        columns += judged
-    paper = settings.paper if settings.paper in DMQR else None
-    published = dict.fromkeys(name for row in dmqr(paper, (2,)).values() for name in row)
-    columns += [name for name in published if name not in columns and f"{tables.JUDGED}{name}" not in columns]
-    rule = "gold passage" if by_gold else "has-answer"
-    title = f"relevance by {rule}"
-    recalls = tables.recall_tables(scored, settings.ks, title, bootstrap)
-    findings.tables += [*tables.method_tables(scored, columns, title, bootstrap, paper), *recalls, *judge_costs]
-    findings.plots["recall.png"] = partial(plot_recall, tables.recall_curves(recalls[0]), recalls[0].title)
-    findings.paper = "DMQR-RAG" if paper else ""
-    depths = [each.method.per_query for each in scored.values() if each.method.rewriter is None]
-    findings.notes = tables.NOTES.format(
-        k=k, rule=tables.RULES[by_gold], recall=tables.RECALL[by_gold], per_query=search.per_query,
-        deep=max(depths, default=search.per_query),
-        judged="" if search.judged_by == ORIGINAL else tables.BY_REWRITE.format(judged_by=search.judged_by),
-    )  # fmt: skip
-    known = sum(scored[own.method.name][f"H@{k}"] >= 0)
-    findings.settings |= {"relevance": rule, "questions with relevance": int(known)}
-    whole = {name: each for name, each in found.items() if each.method.rewriter is not None and not each.method.part}
-    if shown := {name: each for name, each in whole.items() if not name.endswith(FUSED)}:
-        findings.tables.append(figures.rewrites_table(shown))
-    if ALL_STRATEGIES in found:
-        findings.tables.append(figures.choice_table(found, scored, own.method.name, columns, bootstrap))
-    if own.method.rewriter is not None:
-        cases = [figures.query_case(*each, by_gold) for each in zip(questions, own.hits, strict=True)]
-        hits = [scored[name][f"H@{k}"] for name in (own.method.name, OQR if OQR in scored else own.method.name)]
-        findings.notes += "\n" + figures.chosen_cases(questions, cases, *hits)
-        findings.cases = [[case] for case in cases]
-
-
 def _by_gold(system: Dmqr, questions: Sequence[Question]) -> bool:
     """Whether gold passages are relevant; not if the index holds none of them: it is of another corpus."""
     known = [question for question in questions if question.support and not question.gold.titles]
     try:
-        check_gold_in_index(system.retriever, gold_of(known))
+        absent_gold(system.retriever, gold_of(known))
     except ArtifactError:
         return False
     return bool(known)

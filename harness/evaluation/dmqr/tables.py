@@ -5,7 +5,6 @@ Also recall. H@k: a relevant passage is among the first k; P@k: relevant passage
 Shape legend: N questions, R rows.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,18 +14,18 @@ from numpy.typing import NDArray
 from common.answer_metrics import has_answer
 from common.records import Answer, Gold, Passage, Question, Ranked
 from harness.evaluation.answer_scores import differences_table, row_cells
-from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OQR, OQR_DEEP, Method, MethodHits
+from harness.evaluation.dmqr.methods import BASELINES
 from harness.evaluation.judge import Judge, Verdict
-from harness.evaluation.judging import costs_table, judged_values
-from harness.evaluation.paper_figures import Paper, dmqr, dmqr_average_falls
+from harness.evaluation.judging import judge_costs_table, judged_values
+from harness.evaluation.paper_figures import Paper, published
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable
+from harness.retrievers.multi_query import MultiQueryHits
 
-COMPARED_TO = (OQR, OQR_DEEP, ALL_STRATEGIES)  # rows to which the others are compared
-_RECALL_AT = re.compile(r"recall@(\d+)")
 ALL = "recall of all"
 JUDGED = "judged "  # beginning of a judge's values
+FALL = "fall"  # of precision without a strategy
 NOTES = """\
 H@{k}: a relevant passage is among the first {k}; P@{k}: relevant passages among the first {k}, divided by {k}. \
 Relevant: {rule}. {recall} A
@@ -51,12 +50,13 @@ RECALL = {
     False: "Recall@k: a relevant passage is among the first k.",
 }
 
+Found = Mapping[str, Sequence[MultiQueryHits]]  # by method, one entry per question
+
 
 @dataclass(slots=True)
 class Scored:
     """A method's values per question, 0 to 1, NaN where they are undefined."""
 
-    method: Method
     values: dict[str, NDArray[np.float64]] = field(default_factory=dict)  # name -> (N,)
     queries: float = 0.0  # mean number per question
     passages: float = 0.0  # mean number of different passages that they found
@@ -76,7 +76,7 @@ def is_relevant(question: Question, passage: Passage, by_gold: bool) -> bool:
 
 
 def score_methods(
-    questions: Sequence[Question], found: Mapping[str, MethodHits], by_gold: bool, k: int, ks: Sequence[int]
+    questions: Sequence[Question], found: Found, by_gold: bool, k: int, ks: Sequence[int]
 ) -> dict[str, Scored]:
     """H@k, P@k and recall of every method, NaN for questions without what the rule needs.
 
@@ -97,15 +97,15 @@ def score_methods(
     ]
     scored = {}
     for name, each in found.items():
-        ranked = [hits.ranked for hits in each.hits]
-        unions = [[Ranked(passage, 0.0) for passage in hits.union] for hits in each.hits]
-        of_k = retrieval_scores(asked, ranked, sorted({k, *ks}), answers_in_all=not by_gold)
+        ranked = [hits.ranked for hits in each]
+        unions = [[Ranked(passage, 0.0) for passage in hits.union] for hits in each]
+        of_k = retrieval_scores(asked, ranked, sorted({k, *ks}))
         most = max(1, *map(len, unions))
-        row = Scored(each.method)
+        row = Scored()
         row.values[f"H@{k}"], row.values[f"P@{k}"] = (of_k[f"{score}@{k}"] for score in names[:2])
         row.values |= {f"recall@{n}": of_k[f"{names[2]}@{n}"] for n in ks}
         row.values[ALL] = retrieval_scores(asked, unions, (most,))[f"{names[2]}@{most}"]
-        row.queries = float(np.mean([len(hits.searches) for hits in each.hits]))
+        row.queries = float(np.mean([len(hits.searches) for hits in each]))
         row.passages = float(np.mean([*map(len, unions)]))
         scored[name] = row
     return scored
@@ -114,7 +114,7 @@ def score_methods(
 def judge_methods(
     judge: Judge,
     questions: Sequence[Question],
-    found: Mapping[str, MethodHits],
+    found: Found,
     scored: Mapping[str, Scored],
     texts: Mapping[str, Sequence[Answer]],
 ) -> tuple[list[str], list[ReportTable]]:
@@ -136,86 +136,87 @@ def judge_methods(
     for name, each in found.items():
         given = [
             Answer(question.id, texts[name][number].text if texts else "", hits.ranked)
-            for number, (question, hits) in enumerate(zip(questions, each.hits, strict=True))
+            for number, (question, hits) in enumerate(zip(questions, each, strict=True))
         ]
         for kind in ("passages", *(["answers"] if texts else [])):
             if kind in judge.prompts:
                 values, verdicts = judged_values(judge, kind, questions, given)
-                scored[name].values |= {name_: of / 100 for name_, of in zip(names[kind], values, strict=False)}
+                scored[name].values |= dict(zip(names[kind], values, strict=False))
                 asked.setdefault(kind, []).extend(verdict for own in verdicts for verdict in own)
     if not asked:
         return [], []
-    costs = costs_table(asked, "judge costs of the methods", "Costs of judging all methods")
+    costs = judge_costs_table(asked, "judge costs of the methods", "Costs of judging all methods")
     return [name for kind in asked for name in names[kind]], [costs]
 
 
 def method_tables(
-    scored: Mapping[str, Scored], columns: Sequence[str], title: str, bootstrap: Bootstrap, paper: Paper | None = None
+    scored: Mapping[str, Scored],
+    whole: str,
+    without: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    bootstrap: Bootstrap,
+    paper: Paper | None = None,
 ) -> list[ReportTable]:
     """Tables 2 and 3, and the differences of their rows; Table 4 where strategies were left out.
 
     Args:
         scored: By method.
+        whole: The measured system.
+        without: The methods that leave one of its strategies out.
         columns: Names of the values.
         title: What the first one shows, with the rule.
         bootstrap: For the intervals.
         paper: Adds the paper's figures for this data set.
     """
-    rows = {name: each for name, each in scored.items() if not each.method.without}
-    tables = [_table("methods", f"Methods (Tables 2 and 3), {title}", rows, columns, bootstrap, dmqr(paper, (2, 3)))]
+    rows = {name: each for name, each in scored.items() if name not in without}
+    heading = f"Methods (Tables 2 and 3), {title}"
+    tables = [_table("methods", heading, rows, columns, bootstrap, _of_paper(paper, (2, 3), columns))]
     tables += _differences("methods", "Methods", rows, columns, bootstrap)
-    without = {name: each for name, each in scored.items() if each.method.without}
     if without:
-        whole = next(name for name, each in rows.items() if _is_whole(each.method, without))
-        shown = {whole: rows[whole], **without}
+        shown = {name: scored[name] for name in (whole, *without)}
         heading = f"Each strategy left out (Table 4), {title}"
-        tables.append(_table("ablation", heading, shown, columns, bootstrap, dmqr(paper, (4,))))
-        _add_average(tables[-1], shown, columns, bootstrap)
+        precision = next(name for judged in (JUDGED, "") for name in columns if name.startswith(f"{judged}P@"))
+        for name in without:
+            scored[name].values[FALL] = scored[whole][precision] - scored[name][precision]
+        of_paper = _of_paper(paper, (4,), [*columns, FALL])
+        tables.append(_table("ablation", heading, shown, [*columns, FALL], bootstrap, of_paper))
+        tables[
+            -1
+        ].note = f"Fall of {precision}, points: on these questions; the paper's is the mean over its data sets."
         tables += _differences("ablation", "Each strategy left out", shown, columns, bootstrap, (whole,))
     return tables
 
 
-def _is_whole(method: Method, without: Mapping[str, Scored]) -> bool:
-    """Whether a method is the one from which strategies were left out."""
-    one = next(iter(without.values())).method
-    return not method.part and method.rewriter == one.rewriter and method.fusion == one.fusion
+def _of_paper(paper: Paper | None, tables: Sequence[int], columns: Sequence[str]) -> dict[str, Cells]:
+    """The paper's rows in our columns.
 
-
-def _add_average(
-    table: ReportTable, scored: Mapping[str, Scored], columns: Sequence[str], bootstrap: Bootstrap
-) -> None:
-    """Table 4's last column: how much P@k falls without a strategy; the paper's is the mean over its three data sets.
-
-    Args:
-        table: Gets the column.
-        scored: The whole first, then each strategy left out.
-        columns: Names of the values; judged precision is the paper's.
-        bootstrap: For the intervals.
+    Its H@5, P@5 and accuracy are a judge's: they stand beside the judged ones of the rows where there are any.
     """
-    precision = next(name for judged in (JUDGED, "") for name in columns if name.startswith(f"{judged}P@"))
-    (name, whole), *_ = scored.items()
-    falls = row_cells({row: [whole[precision] - each[precision]] for row, each in scored.items()}, bootstrap)
-    published = dmqr_average_falls() if table.paper else {}
-    column = f"fall of {precision}, points"
-    table.columns = (*table.columns, column)
-    table.rows = {row: [*cells, None if row == name else falls[row][0]] for row, cells in table.rows.items()}
-    table.paper = {row: [*cells, published.get(row)] for row, cells in table.paper.items()}
-    table.note = f"{column}: on these questions; the paper's is the mean over its three data sets."
+    named = ["" if f"{JUDGED}{column}" in columns else column.removeprefix(JUDGED) for column in columns]
+    rows = (published(f"DMQR-RAG, Table {table}", paper, named) for table in tables)
+    return {name: cells for each in rows for name, cells in each.items()}
 
 
 def recall_tables(
-    scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bootstrap: Bootstrap
+    scored: Mapping[str, Scored], without: Sequence[str], ks: Sequence[int], rule: str, bootstrap: Bootstrap
 ) -> list[ReportTable]:
-    """Recall@k of every method by its fusion, with differences.
-
-    Without Table 4.
-    """
-    scored = {name: each for name, each in scored.items() if not each.method.without}
-    reranked = any(each.method.fusion == "rerank" for each in scored.values())
+    """Recall@k of every method by its fusion, with differences; not of those of Table 4."""
+    scored = {name: each for name, each in scored.items() if name not in without}
     columns = [f"recall@{k}" for k in ks]
-    by = "after reranking" if reranked else "by reciprocal rank fusion"
-    tables = [_table("recall", f"Recall {by}, {rule}", scored, [*columns, ALL], bootstrap)]
+    tables = [_table("recall", f"Recall, {rule}", scored, [*columns, ALL], bootstrap)]
     return tables + _differences("recall", "Recall", scored, columns, bootstrap)
+
+
+def recall_curves(
+    scored: Mapping[str, Scored], without: Sequence[str], ks: Sequence[int]
+) -> dict[str, list[tuple[int, float]]]:
+    """Mean recall@k of every method by k, in per cent; not of those of Table 4."""
+    return {
+        name: [(k, 100 * float(np.nanmean(each[f"recall@{k}"]))) for k in ks]
+        for name, each in scored.items()
+        if each.knows(ALL) and name not in without
+    }
 
 
 def _differences(
@@ -224,7 +225,7 @@ def _differences(
     scored: Mapping[str, Scored],
     columns: Sequence[str],
     bootstrap: Bootstrap,
-    to: Sequence[str] = COMPARED_TO,
+    to: Sequence[str] = BASELINES,
 ) -> list[ReportTable]:
     """Paired differences to rows, in points; one table for each of these rows that there is."""
     tables = []
@@ -242,41 +243,19 @@ def _table(
     scored: Mapping[str, Scored],
     columns: Sequence[str],
     bootstrap: Bootstrap,
-    paper: Mapping[str, Mapping[str, float]] | None = None,
+    paper: Mapping[str, Cells] | None = None,
 ) -> ReportTable:
-    """The means of every method, with its queries and passages per question; values that nobody has are left out.
-
-    The paper's H@5, P@5 and accuracy are a judge's: they stand beside the judged ones of the rows where there are any.
-    """
+    """The means of every method, with its queries and passages per question; values that nobody has are left out."""
+    paper = paper or {}
     known = [
-        column
-        for column in columns
-        if any(each.knows(column) for each in scored.values())
-        or any(_of_paper(column, columns) in row for row in (paper or {}).values())
+        place
+        for place, column in enumerate(columns)
+        if any(each.knows(column) for each in scored.values()) or any(cells[place] for cells in paper.values())
     ]
-    cells = row_cells({row: [each[column] for column in known] for row, each in scored.items()}, bootstrap)
+    cells = row_cells({row: [each[columns[place]] for place in known] for row, each in scored.items()}, bootstrap)
     rows: dict[str, Cells] = {
         row: [*cells[row], Cell(each.queries), Cell(each.passages)] for row, each in scored.items()
     }
-    published: dict[str, Cells] = {
-        row: [*(Cell(own[key]) if (key := _of_paper(each, columns)) in own else None for each in known), None, None]
-        for row, own in (paper or {}).items()
-    }
-    return ReportTable(name, title, (*(f"{column} %" for column in known), "queries", "passages"), rows, published)
-
-
-def _of_paper(column: str, columns: Sequence[str]) -> str:
-    """The paper's name of a column; empty if the paper has no such column."""
-    judged = column.removeprefix(JUDGED)
-    if judged != column:
-        return judged
-    return "" if f"{JUDGED}{column}" in columns else column
-
-
-def recall_curves(table: ReportTable) -> dict[str, list[tuple[int, float]]]:
-    """Recall@k of every method by k, from its table."""
-    ks = {place: int(match[1]) for place, name in enumerate(table.columns) if (match := _RECALL_AT.match(name))}
-    return {
-        name: [(k, cell.value) for place, k in ks.items() if (cell := cells[place])]
-        for name, cells in table.rows.items()
-    }
+    of_paper: dict[str, Cells] = {row: [*(own[place] for place in known), None, None] for row, own in paper.items()}
+    shown = (*(f"{columns[place]} %" for place in known), "queries", "passages")
+    return ReportTable(name, title, shown, rows, of_paper)

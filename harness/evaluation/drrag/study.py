@@ -9,14 +9,13 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import cast
 
 from common.errors import UserError
 from common.ranges import PositiveInt
 from common.records import Question
 from harness.evaluation.drrag import tables
 from harness.evaluation.drrag.tables import BASELINE, Row
-from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
+from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.plots import plot_recall
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers
@@ -26,10 +25,9 @@ from harness.interfaces import Retriever, System
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import check_same_corpus, index_records
 from harness.retrievers.fusion import FusedRetriever
-from harness.runtime.memo import Memo
 from harness.runtime.provenance import computed_in
 from harness.selection.options import SelectionOptions
-from harness.systems.drrag import DrRag, tuned_options
+from harness.systems.drrag import DrRag
 from harness.systems.retrieve_read import RetrieveRead
 from models.serving_manifest import manifest_sha256
 
@@ -56,24 +54,24 @@ class Study:
         if not ks or len(set(ks)) < len(ks):
             raise UserError(f"study.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
         self.rows, self.ks, self.bm25 = rows, ks, bm25
-        self.selections = _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), rows)
         self.baselines: dict[str, Retriever] = {}  # of the rows
+        self.selections: dict[str, SelectionOptions] = {}
 
-    def check(self, system: DrRag, out: Path, layout: str) -> None:
-        """Check indexes and files.
+    def check(self, system: DrRag) -> None:
+        """Check rows, indexes and files.
 
         Raises:
-            UserError: A subclass, if one is missing or corrupt.
+            UserError: If a row is unknown; a subclass, if an index or a file is missing or corrupt.
         """
-        for k, options in product(self.ks, self.selections.values()):  # the file has each k that a row needs
-            tuned_options(replace(options, k=k, keep_first=0), system.selection_file, system.serving)
+        for k, options in product(self.ks, selections_of(system, self.rows).values()):
+            system.tuned(replace(options, k=k, keep_first=0))  # the file needs each k
         if self.bm25 is not None:
             open_index(self.bm25, "bm25", "off")
 
     def rows_of(self, system: DrRag) -> dict[tuple[str, int], System]:
         """The rows by name and k, the deepest searches first; the system's own selection is one of them."""
         self.baselines = _baselines(system.retriever, self.bm25)
-        self.selections = _selected_rows(table_selections(system.given, system.scorer is not None), self.rows)
+        self.selections = selections_of(system, self.rows)
         made: dict[tuple[str, int], DrRag] = {
             (name, k): system.with_selection(replace(options, k=k))
             for k, (name, options) in product(self.ks, self.selections.items())
@@ -93,16 +91,12 @@ class Study:
         names = [*self.baselines, *self.selections]
         table = [rows[name, k] for k, name in product(self.ks, names)]
         alike = {name: rows[name, own[1]] for name in dict.fromkeys([*names, own[0]]) if (name, own[1]) in rows}
-        findings = Findings(budget=own[1])
+        findings = Findings()
         findings.variants = {name: row.answers for name, row in alike.items() if name != own[0]}
         alike = {name if name != OWN else system.selection.method: row for name, row in alike.items()}
         findings.cases = [[tables.selection_case(question, alike, n)] for n, question in enumerate(questions)]
         self._add_tables(table, questions, system, settings, findings)
-        findings.records = [tables.selection_record(table, question, n) for n, question in enumerate(questions)]
-        self._add_facts(system, memo, findings)
-        return findings
-
-    def _add_facts(self, system: DrRag, memo: Memo, findings: Findings) -> None:
+        findings.records = [tables.selection_record(table, n) for n in range(len(questions))]
         scored, dtype = memo.of("scores", system.scorer), computed_in(system.scorer)
         findings.facts = [
             f"classifier: {system.serving or 'none'}, threshold {system.selection.threshold:.4f}, "
@@ -115,12 +109,13 @@ class Study:
             "further indexes": index_records(self.baselines),
             "pairs scored": scored.count,
         }
+        return findings
 
     def _add_tables(
         self, rows: Sequence[Row], questions: Sequence[Question], system: DrRag, settings: Settings, findings: Findings
     ) -> None:
         """Add tables of recall and of answers, and the plot of recall."""
-        paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
+        paper = settings.paper if settings.paper and paper_name(settings.paper) == "DR-RAG" else None
         known = [n for n, each in enumerate(questions) if each.support and not each.gold.titles]
         if known:
             of_k = tables.recall_tables(rows, questions, known, settings.bootstrap, paper)
@@ -130,23 +125,24 @@ class Study:
             curves = {name: [(k, cell.value) for k, cell in own if cell] for name, own in cells.items()}
             title = f"Recall of gold passages: {len(known):,} questions"
             findings.plots = {"recall.png": partial(plot_recall, curves, title)}
-            findings.settings = {
-                "questions with gold passages": len(known),
-                "questions where CFS differs from QDC": {str(k): tables.differing(rows, k, known) for k in self.ks},
-            }
+            findings.settings = {"questions with gold passages": len(known)}
         else:
             reason = not_measured("no question ships its gold passages")
             findings.tables = [ReportTable("recall", "Recall of gold passages", ("recall %",), {BASELINE: [reason]})]
         if system.reader is not None and any(question.answers for question in questions):
             findings.tables += tables.answer_tables(rows, questions, known, settings, paper)
+            findings.paper = "DR-RAG" if paper else ""
 
 
-def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str, SelectionOptions]:
-    """The selections of the table by row name, with the options of `base`.
+def selections_of(system: DrRag, rows: Sequence[str] | None) -> dict[str, SelectionOptions]:
+    """The selections of the requested rows and of SM by name, with the system's other options.
 
     Only the row `CFS, filled` sets `fill_budget`.
+
+    Raises:
+        UserError: If a row is unknown, or needs a classifier that the system lacks.
     """
-    base = replace(base, fill_budget=False)
+    base = replace(system.given, fill_budget=False)
     selections = {
         BASELINE: replace(base, method="sm"),
         "QDC": replace(base, method="qdc"),
@@ -158,17 +154,10 @@ def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str,
         "CFS, filled": replace(base, method="cfs", second_stage="qdc", cfs_rule="first", fill_budget=True),
         "ranked": replace(base, method="ranked"),
     }
-    return {name: options for name, options in selections.items() if with_classifier or not options.needs_classifier}
-
-
-def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] | None) -> dict[str, SelectionOptions]:
-    """The requested rows and SM."""
-    unknown = [name for name in rows or () if name not in selections]
-    if unknown:
-        raise UserError(
-            f"study.rows contains {unknown[0]!r}; allowed: {', '.join(selections)}"
-            + ("." if "CFS" in selections else " (the others need the system's serving folder).")
-        )
+    if system.serving is None and system.scorer is None:
+        selections = {name: options for name, options in selections.items() if not options.needs_classifier}
+    if unknown := [name for name in rows or () if name not in selections]:
+        raise UserError(f"study.rows contains {unknown[0]!r}; allowed: {', '.join(selections)}.")
     return {name: options for name, options in selections.items() if rows is None or name in rows or name == BASELINE}
 
 

@@ -10,11 +10,9 @@ import numpy as np
 
 from common.records import Answer, Question
 from common.retrieval import share_found
-from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import MEASURES, answer_values, percent_cells
-from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.page import QuestionCase
-from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
+from harness.evaluation.paper_figures import DR_RAG_BUDGETS, Paper, answers, published
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 from harness.runtime.memo import FOR_STUDY
@@ -24,7 +22,6 @@ READING = "seconds/reading"
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
 ANSWER_COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:], "steps", "time")
 CASE_COLUMNS = ("selection", "document", "gold", "stage", "why")
-PAPER_COLUMNS = ("paper: recall %", "paper: documents")
 NOTES = """\
 Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with
 every gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over
@@ -32,10 +29,10 @@ questions. Time: retrieval and pair scoring per question, relative to SM, withou
 at the mean time of a search and of a pair, although rows share them here.
 """
 PAPER_NOTE = """\
-Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor its
-corpus, used about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare differences
-to SM rather than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's EM, F1 and accuracy, not
-recall.
+Rows of recall marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder
+nor its corpus, used about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare
+differences to SM rather than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's EM, F1 and
+accuracy, not recall.
 """
 
 
@@ -47,8 +44,8 @@ class Row:
     k: int
     answers: Sequence[Answer]
 
-    def pairs(self, number: int) -> Mapping[tuple[str, str], tuple[float, str, str]]:
-        """Those that were scored for a question: ids -> probability, titles."""
+    def pairs(self, number: int) -> Mapping[tuple[str, str], float]:
+        """Probability of each pair of ids that was scored for a question."""
         return self.answers[number].notes.get(FOR_STUDY, {})  # type: ignore[return-value]
 
     def seconds(self, without: str = "") -> float:
@@ -61,21 +58,12 @@ class Row:
         return [hit.passage.id for hit in self.answers[number].evidence]
 
 
-def differing(rows: Sequence[Row], k: int, known: Sequence[int]) -> int | None:
-    """On how many questions with known gold CFS and QDC choose different documents; None if one was not asked.
-
-    CFS with a classifier that accepts nearly every pair is QDC: its gain over SM is then QDC's.
-    """
-    chosen = [[{*row.documents(n)} for n in known] for row in rows if row.k == k and row.name in ("CFS", "QDC")]
-    return sum(qdc != cfs for qdc, cfs in zip(*chosen, strict=True)) if len(chosen) == 2 else None
-
-
 def recall_tables(
     rows: Sequence[Row],
     questions: Sequence[Question],
     known: Sequence[int],
     bootstrap: Bootstrap,
-    paper: DrRagPaper | None,
+    paper: Paper | None,
 ) -> dict[int, ReportTable]:
     """Per k a table of all rows, with 95% paired bootstrap intervals of the difference to similarity matching.
 
@@ -84,36 +72,43 @@ def recall_tables(
         questions: The questions.
         known: Places of those whose gold passages are all in the file.
         bootstrap: For the intervals.
-        paper: Adds this paper's published results.
+        paper: Adds the paper's results on this data set.
     """
     recalls_RN = np.array([[share_found(questions[n].gold_groups, row.documents(n)) for n in known] for row in rows])
     baseline_of = {row.k: place for place, row in enumerate(rows) if row.name == BASELINE}
-    differences_RN = 100 * (recalls_RN - recalls_RN[[baseline_of[row.k] for row in rows]])
-    intervals_R2 = paired_intervals(differences_RN, bootstrap.resamples, bootstrap.seed)
+    differences = percent_cells(recalls_RN - recalls_RN[[baseline_of[row.k] for row in rows]], bootstrap)
     cells: dict[int, dict[str, Cells]] = {}
-    for place, row in enumerate(rows):
+    for row, recall_N, difference in zip(rows, recalls_RN, differences, strict=True):
         of_sm, seconds = (each.seconds(without=READING) for each in (rows[baseline_of[row.k]], row))
-        low, high = intervals_R2[place].tolist()
-        published = dr_rag_table_5(paper, row.name, row.k) if paper else ()
         cells.setdefault(row.k, {})[row.name] = [
-            Cell(100 * float(recalls_RN[place].mean())),
-            None if row.name == BASELINE else Cell(float(differences_RN[place].mean()), (low, high)),
+            Cell(100 * float(recall_N.mean())),
+            None if row.name == BASELINE else difference,
             Cell(float(np.mean([len(row.documents(n)) for n in known]))),
-            Cell(100 * float((recalls_RN[place] == 1).mean())),
+            Cell(100 * float((recall_N == 1).mean())),
             Cell(seconds / of_sm) if seconds and of_sm else None,
             Cell(float(np.mean([len(row.pairs(n)) for n in known]))),
-            *([None, None] if published is None else [Cell(value) for value in published]),
         ]
-    counts = {k: differing(rows, k, known) for k in cells}
-    told = "CFS's documents differ from QDC's on {0:,} of {1:,} questions."
+    of_paper = ("recall", "", "documents", "", "", "")
     return {
         k: ReportTable(
-            f"recall, k = {k}", f"Recall of gold passages, k = {k}", COLUMNS + PAPER_COLUMNS * bool(paper), own,
-            note="" if counts[k] is None else told.format(counts[k], len(known)),
-            signed=frozenset({COLUMNS[1]}), column_decimals={"pairs": 1}, published=frozenset(PAPER_COLUMNS),
+            f"recall, k = {k}", f"Recall of gold passages, k = {k}", COLUMNS, own,
+            published(f"DR-RAG, Table 5, k = {k}", paper, of_paper) if k in DR_RAG_BUDGETS else {},
+            _cfs_beside_qdc(rows, k, known), signed=frozenset({COLUMNS[1]}), column_decimals={"pairs": 1},
         )
         for k, own in cells.items()
     }  # fmt: skip
+
+
+def _cfs_beside_qdc(rows: Sequence[Row], k: int, known: Sequence[int]) -> str:
+    """On how many questions with known gold CFS and QDC choose different documents; empty if one was not asked.
+
+    CFS with a classifier that accepts nearly every pair is QDC: its gain over SM is then QDC's.
+    """
+    chosen = [[{*row.documents(n)} for n in known] for row in rows if row.k == k and row.name in ("CFS", "QDC")]
+    if len(chosen) < 2:
+        return ""
+    count = sum(qdc != cfs for qdc, cfs in zip(*chosen, strict=True))
+    return f"CFS's documents differ from QDC's on {count:,} of {len(known):,} questions."
 
 
 def answer_tables(
@@ -121,7 +116,7 @@ def answer_tables(
     questions: Sequence[Question],
     known: Sequence[int],
     settings: Settings,
-    paper: DrRagPaper | None,
+    paper: Paper | None,
 ) -> list[ReportTable]:
     """One table of a reader's answers per k, with paired differences to similarity matching (Tables 2 to 4).
 
@@ -130,7 +125,7 @@ def answer_tables(
         questions: Counted are those with gold answers, and with gold passages if any has.
         known: Places of the questions whose gold passages are all in the file.
         settings: Normalization and bootstrap.
-        paper: Adds this paper's published results.
+        paper: Adds the paper's results on this data set.
     """
     counted = [n for n, each in enumerate(questions) if each.answers and (n in {*known} or not known)]
     asked = [questions[n] for n in counted]
@@ -147,14 +142,13 @@ def answer_tables(
             time = Cell(times[row.name] / times[BASELINE]) if times[BASELINE] else None
             own: list[Cell | None] = [*percent_cells(values, settings.bootstrap), Cell(float(steps)), time]
             cells[row.name] = own if row.name != BASELINE else [own[0], None, *own[2:]]
-        published = paper_figures.dr_rag_answers(paper, k) if paper else {}
         tables.append(
             ReportTable(
                 f"answers, k = {k}",
                 f"Answers from at most {k} documents, normalization: {settings.normalization} (Tables 2-4)",
                 ANSWER_COLUMNS,
                 cells,
-                {name: [each[0], None, *each[1:]] for name, each in published.items()},
+                answers(paper, k, ("EM", "", "F1", "Acc", "steps", "time")) if paper else {},
                 note="Steps: calls of the reader per question. Time: of retrieval, pair scoring and reading, to SM's.",
                 signed=frozenset({ANSWER_COLUMNS[1]}),
             )
@@ -162,23 +156,16 @@ def answer_tables(
     return tables
 
 
-def selection_record(rows: Sequence[Row], question: Question, number: int) -> dict[str, object]:
-    """Fields of one question's record: per row and k the documents chosen, found and missed; pair scores and titles."""
-    chosen = {hit.passage.id: hit.passage for row in rows for hit in row.answers[number].evidence}
-    titles = {passage.id: passage.title for passage in (*question.gold_passages, *chosen.values())}
-    gold = [id_ for id_ in titles if id_ in question.support]
+def selection_record(rows: Sequence[Row], number: int) -> dict[str, object]:
+    """Fields of one question's record: per row and k the documents chosen and the answer from them; pair scores."""
     found: dict[str, dict[str, object]] = {}
-    pairs: dict[tuple[str, str], tuple[float, str, str]] = {}
+    pairs: dict[tuple[str, str], float] = {}
     for row in rows:
-        answer, documents = row.answers[number], row.documents(number)
+        answer = row.answers[number]
         pairs |= row.pairs(number)
-        kept, missed = ([titles[id_] for id_ in gold if (id_ in documents) == among] for among in (True, False))
         read = {"answer": answer.text} if READING in answer.costs else {}
-        found.setdefault(row.name, {})[str(row.k)] = {"documents": documents, "found": kept, "missed": missed, **read}
-    titles |= {id_: name for ids, (_, *names) in pairs.items() for id_, name in zip(ids, names, strict=True)}
-    scored = [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), (p, *_) in pairs.items()]
-    labels = {id_: passage.labels for id_, passage in chosen.items() if passage.labels}
-    return {"rows": found, "pairs": scored, "titles": titles, **({"passages": labels} if labels else {})}
+        found.setdefault(row.name, {})[str(row.k)] = {"documents": row.documents(number), **read}
+    return {"rows": found, "pairs": [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), p in pairs.items()]}
 
 
 def selection_case(question: Question, rows: Mapping[str, Row], number: int) -> QuestionCase:

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from common.errors import UserError
-from common.progress import track_batches
+from common.progress import track
 from common.ranges import PositiveFloat, PositiveInt
 from common.records import Passage, Question
 from common.retrieval import without_copies, without_itself
@@ -64,7 +64,7 @@ class Study:
         self.budgets = {f"{budget:,} words": budget for budget in budgets}
         self.retrievers: dict[str, Retriever] = {}  # of the rows
 
-    def check(self, system: HiQa, out: Path, layout: str) -> None:
+    def check(self, system: HiQa) -> None:
         """Raise a UserError if an index of a further row is missing or corrupt."""
         for folder in self.rows.values():
             for kind in KINDS:
@@ -96,7 +96,7 @@ class Study:
 
     def _add_rankings(self, questions: Sequence[Question], settings: Settings, findings: Findings) -> None:
         """Add the tables of the rankings of every row, and say which sizes no collection has."""
-        counts = [segments_by_document(each) for each in self.retrievers.values()]
+        counts = [Counter(map(document_of, passages_of(each) or ())) for each in self.retrievers.values()]
         fewest = min(map(len, counts))
         sizes = {f"{size} documents": size for size in self.documents if size <= fewest}
         if larger := [size for size in self.documents if size > fewest]:
@@ -124,7 +124,7 @@ class Study:
         found: dict[str, list[Scores]] = {column: [] for column in (WHOLE, *sizes, *self.budgets)}
         at_once = max(1, RANKED_AT_ONCE // len(passages))
         batches = [questions[start : start + at_once] for start in range(0, len(questions), at_once)]
-        for batch in track_batches(batches, len(questions), f"ranking, {row}"):
+        for batch in track(batches, len(questions), f"ranking, {row}", len):
             searched = retriever.search([question.text for question in batch], len(passages))
             for question, hits in zip(batch, searched, strict=True):
                 ranking, holders = without_itself(question, hits), holders_of(question, of_document)
@@ -180,11 +180,6 @@ def retrievers_of(own: Retriever, rows: Mapping[str, Path]) -> dict[str, Retriev
 def document_of(passage: Passage) -> str:
     """Name of the document that a passage is of; empty for another passage."""
     return str((passage.metadata or {}).get("document", ""))
-
-
-def segments_by_document(retriever: Retriever) -> Counter[str]:
-    """Number of passages of each document that the retriever ranks."""
-    return Counter(map(document_of, passages_of(retriever) or ()))
 
 
 def kept_documents(question: Question, documents: Sequence[str], size: int, seed: int) -> frozenset[str]:

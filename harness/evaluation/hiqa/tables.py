@@ -19,7 +19,7 @@ from common.answer_metrics import exact_match
 from common.records import Answer, Question, nfkc
 from common.words import word_count, words_of
 from harness.evaluation.answer_scores import differences_table, has_read, masks_of_kinds, row_cells
-from harness.evaluation.judging import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table, judged_values
+from harness.evaluation.judging import judge_costs_table, judged_values
 from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import ReportTable, not_measured
@@ -136,7 +136,7 @@ def answer_tables_of_rows(
         settings: Bootstrap and judge.
     """
     if not any(has_read(answers) for answers in rows.values()):
-        return [_absent("accuracy", NO_READER)]
+        return []  # the table of the system's answers says why
     judge, bootstrap, own = settings.judge, settings.bootstrap, next(iter(rows))
     measured = {EXACT: exact_accuracy(rows, questions)}
     costs: list[ReportTable] = []
@@ -144,22 +144,22 @@ def answer_tables_of_rows(
         judged = {name: judged_values(judge, "answers", questions, answers) for name, answers in rows.items()}
         measured[JUDGED] = {name: half_N for name, ((_, half_N), _) in judged.items()}
         asked = {"answers": [*chain.from_iterable(chain(*each) for _, each in judged.values())]}
-        costs = [costs_table(asked, "judge costs of the rows", "Costs of judging the rows")]
+        costs = [judge_costs_table(asked, "judge costs of the rows", "Costs of judging the rows")]
     tables = [_by_kind(name, values, questions, bootstrap) for name, values in measured.items()]
-    if JUDGED not in measured:
-        tables.append(_absent(JUDGED, NO_JUDGE if judge is None else NOT_ASKED_FOR))
     if len(rows) > 1:
         title = f"Answers: differences of {own} to the others"
         of_rows = {row: [each[row] for each in measured.values()] for row in rows}
-        tables.append(differences_table("answers, differences", title, [*measured], of_rows, own, bootstrap, True, 100))
+        tables.append(
+            differences_table("answers, differences", title, [*measured], of_rows, own, bootstrap, of_it=True)
+        )
     return [*tables, *costs]
 
 
 def exact_accuracy(rows: Mapping[str, Sequence[Answer]], questions: Sequence[Question]) -> Values:
-    """100 or 0 for questions of the kinds `RIGHT_OR_WRONG` with gold answers, NaN for others."""
+    """1 or 0 for questions of the kinds `RIGHT_OR_WRONG` with gold answers, NaN for others."""
     return {
         name: np.array([
-            100 * exact_match(answer.text, question.answers, in_words)
+            exact_match(answer.text, question.answers, in_words)
             if question.kind in RIGHT_OR_WRONG and question.answers and word_count(question.answers[0]) <= MAX_WORDS
             else np.nan
             for question, answer in zip(questions, answers, strict=True)
@@ -181,14 +181,11 @@ def _by_kind(name: str, values: Values, questions: Sequence[Question], bootstrap
     known_N = ~np.isnan([*values.values()]).all(axis=0)
     kinds = {kind: known_N & mask_N for kind, mask_N in sorted(masks_of_kinds(questions).items())}
     kinds = {kind: mask_N for kind, mask_N in kinds.items() if mask_N.any()}
+    title = f"Table 1: {name} by kind of question (number)"
     if not kinds:
-        return _absent(name, f"no question of the kinds {', '.join(RIGHT_OR_WRONG)}")
+        reason = not_measured(f"no question of the kinds {', '.join(RIGHT_OR_WRONG)}")
+        return ReportTable(name, title, ("mean",), {"all rows": [reason]})
     masks = {"all": known_N, **(kinds if len(kinds) > 1 else {})}
     rows = {row: [np.where(mask_N, own_N, np.nan) for mask_N in masks.values()] for row, own_N in values.items()}
     columns = tuple(f"{kind} ({mask_N.sum()})" for kind, mask_N in masks.items())
-    title = f"Table 1: {name} by kind of question (number)"
-    return ReportTable(name, title, columns, row_cells(rows, bootstrap, 100), note=_NOTES[name])
-
-
-def _absent(name: str, reason: str) -> ReportTable:
-    return ReportTable(name, f"Table 1: {name}", ("mean",), {"all rows": [not_measured(reason)]})
+    return ReportTable(name, title, columns, row_cells(rows, bootstrap), note=_NOTES[name])

@@ -4,7 +4,6 @@ Every source alone, without each, without segmentation, and selections beside ea
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from harness.context_sources.web import WebContext
 from harness.evaluation.answer_scores import MEASURES, differences_table, row_cells
 from harness.evaluation.msrag import tables
 from harness.evaluation.page import QuestionCase
-from harness.evaluation.paper_figures import msrag as published
+from harness.evaluation.paper_figures import published
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import ReportTable
@@ -63,7 +62,7 @@ class Study:
     def __init__(self, segmentation: bool = True, encoder: str = MINILM, runs: PositiveInt = 1) -> None:
         self.segmentation, self.encoder, self.runs = segmentation, encoder, runs
 
-    def check(self, system: Msrag, out: Path, layout: str) -> None:
+    def check(self, system: Msrag) -> None:
         """Raise UserError if several runs would be equal, MissingInputError if the fitted choice is missing."""
         if isinstance(system.selector, LearnedSelector):
             _ = system.selector.model
@@ -84,7 +83,7 @@ class Study:
         unfitted, web = EstimatedRelevance(), system.sources.get(WEB)
         whole = web.unsegmented(summarized=True) if self.segmentation and isinstance(web, WebContext) else None
         rows = {SINGLE[source]: system.with_settings(sources=(source,), selector=unfitted) for source in system.names}
-        for selector in system.selector, *([] if system.selector.uses_gold else [self._oracle(system)]):
+        for selector in system.selector, *([] if system.selector.uses_gold else [KnownOracle(self.encoder)]):
             by_it = system if selector is system.selector else system.with_settings(selector=selector)
             rows[f"{OWN}, {selector.name}"] = by_it
             for left_out in system.names if len(system.names) > 1 else ():
@@ -97,12 +96,6 @@ class Study:
             once = {"sources": (WEB,), "web": whole.unsegmented(summarized=False)}
             rows[SR_RAG] = system.with_settings(selector=unfitted, **once)
         return rows
-
-    def _oracle(self, system: Msrag) -> KnownOracle:
-        """With the encoder of a learned selector where it is the same, so that texts are encoded once."""
-        known = [system.selector.encoder] if isinstance(system.selector, LearnedSelector) else []
-        same = (each for each in known if (each.name, each.device, each.precision) == (self.encoder, "auto", "fp32"))
-        return KnownOracle(self.encoder, loaded=next(same, None))
 
     def measure(self, system: Msrag, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
         """Score what each row answers; a question without a gold answer has no score."""
@@ -119,9 +112,9 @@ class Study:
             row: np.stack([tables.scores_of(given, questions, settings) for given in runs])
             for row, runs in by_run.items()
         }
-        findings = Findings(paper=OWN if published(settings.paper, 1) else "")
+        findings = Findings(paper=OWN if published("MSRAG, Table 1", settings.paper, ()) else "")
         findings.variants = {row: runs[0] for row, runs in by_run.items() if row != own}
-        findings.tables = self._tables(system, questions, values, own, settings)
+        findings.tables = self._tables(system, values, own, settings)
         accuracy = tables.YES_NO if tables.is_yes_no(questions) else tables.INCLUSION
         findings.notes = tables.NOTES.format(accuracy=accuracy)
         if BY_GOLD in findings.variants:
@@ -138,7 +131,6 @@ class Study:
     def _tables(
         self,
         system: Msrag,
-        questions: Sequence[Question],
         values: Mapping[str, NDArray[np.float64]],
         own: str,
         settings: Settings,
@@ -147,7 +139,6 @@ class Study:
 
         Args:
             system: The system.
-            questions: The questions.
             values: (R, 3, N) scores by row.
             own: Row of the system.
             settings: Of the evaluation.
@@ -156,9 +147,8 @@ class Study:
 
         def table(name: str, title: str, rows: tuple[str, ...], number: int | None = None) -> ReportTable:
             shown = {row: [*each] for row, each in means.items() if row.startswith(rows)}
-            others = tables.majority_row(questions, settings) if number == 1 else {}
-            cells = {**row_cells(shown, settings.bootstrap), **others}
-            paper = published(settings.paper, number) if number else {}
+            cells = row_cells(shown, settings.bootstrap)
+            paper = published(f"MSRAG, Table {number}", settings.paper, ("EM", "F1", "Acc")) if number else {}
             return ReportTable(name, f"{title}, {settings.normalization}", MEASURES, cells, paper)
 
         no_rag, generated, web = SINGLE.values()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import yes_or_no
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import MEASURES, answer_values, known_percent_cells
+from harness.evaluation.answer_scores import MEASURES, answer_values
 from harness.evaluation.settings import Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
@@ -44,18 +44,6 @@ def is_yes_no(questions: Sequence[Question]) -> bool:
     """Whether all gold answers are yes or no; False without any."""
     golds = {answer for question in questions for answer in question.answers}
     return bool(golds) and golds <= {"yes", "no"}
-
-
-def majority_row(questions: Sequence[Question], settings: Settings) -> dict[str, Cells]:
-    """The scores of the most frequent answer, if all answers are yes or no; else nothing."""
-    if not is_yes_no(questions):
-        return {}
-    golds = [question.answers[0] for question in questions if question.answers]
-    most = max(("no", "yes"), key=golds.count)
-    constant = [Answer(question.id, most, ()) for question in questions]
-    return {
-        f"always {most!r} (majority)": known_percent_cells(scores_of(constant, questions, settings), settings.bootstrap)
-    }
 
 
 def runs_table(values: Mapping[str, NDArray[np.float64]]) -> ReportTable:

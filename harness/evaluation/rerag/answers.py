@@ -67,11 +67,7 @@ def candidates_record(system: ReRag, item: CandidateSet, readings: Readings, num
                 "written": written,
             }
         )
-    settings: dict[str, dict[str, object]] = {}
+    settings: dict[str, dict[str, str]] = {}
     for (name, marginal), each in readings.items():
-        logprob = each[number].answer_logprob
-        settings.setdefault(name, {})[marginal] = {
-            "text": each[number].text,
-            "logprob": None if logprob is None else round(logprob, 6),
-        }
+        settings.setdefault(name, {})[marginal] = each[number].text
     return {"candidates": candidates, "settings": settings}

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from common.errors import MissingInputError, UserError
 from common.ranges import Precision
 from common.records import Question
-from harness.evaluation import paper_figures
 from harness.evaluation.rerag import tables
 from harness.evaluation.rerag.answers import candidates_record, contexts_case
 from harness.evaluation.rerag.candidates import CandidateSet
@@ -23,25 +22,18 @@ from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers
 from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
-from harness.retrievers.question_passages import bm25_of_shipped
 from harness.runtime.memo import FOR_STUDY
 from harness.runtime.provenance import computed_in
-from harness.systems.rerag import STAGES, Ranker, ReRag, Source
+from harness.systems.rerag import Ranker, ReRag, Source
 from models.rerag.marginal_reader import AnyMarginal
 from models.rerag.model import GENERATOR, ReRagModel
 from models.serving_manifest import MANIFEST
-
-_SAME_CONTEXTS = "; no question has more candidates than contexts: both rankers select the same contexts"
-_NO_GENERATOR = (
-    "not measured without a generator or a reader: answers, ablation, EM by contexts, refusal, risk and coverage"
-)
 
 
 class Study:
     """Recall before and after reranking, the ablation, EM by number of contexts, and RE-RAG's further tables.
 
-    Detection of unanswerable questions, and risk-coverage curves; all share one scoring and one reading of every
-    passage.
+    Detection and refusal of unanswerable questions; all share one scoring and one reading of every passage.
 
     A system without an estimator has nothing to study: its answers alone are measured.
 
@@ -64,7 +56,7 @@ class Study:
         self.fitted: dict[Source, Fitted] = {}  # of the scores that were used
         self.baseline: ReRagModel | None = None
 
-    def check(self, system: ReRag, out: Path, layout: str) -> None:
+    def check(self, system: ReRag) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
         if self.temperatures is not None:
             TEMPERATURES.read(self.temperatures)
@@ -91,17 +83,21 @@ class Study:
             return {FULL: system}
         self.fitted.clear()
         self.encode = cache(partial(encoder_of, system, self.encoder))
-        by = partial(system.with_rankers, encoder=self.encode, temperature_of=partial(self._temperature, system))
-        self.plain = by(*ABLATION[PLAIN], notes_candidates=True)
-        rows: dict[str, System] = {PLAIN: self.plain}
+        fixed = {"encoder": self.encode, "temperature_of": partial(self._temperature, system), "abstain": False}
+
+        def by(row: str, **more: Any) -> ReRag:
+            order, weights = ABLATION[row]
+            return system.with_settings(order=order, weights=weights, **fixed, **more)
+
+        rows: dict[str, System] = {PLAIN: by(PLAIN, notes_candidates=True)}
         if system.context_reader is not None:
-            rows |= {name: by(*rankers) for name, rankers in ABLATION.items() if name not in (PLAIN, FULL)}
+            rows |= {name: by(name) for name in ABLATION if name not in (PLAIN, FULL)}
         if self.baseline_serving is not None:
             assert model.generator is not None  # checked above
             device = str(model.generator.network.device)
             self.baseline = load_baseline(self.baseline_serving, device, system.precision)
             read_by = replace(self.baseline, estimator=model.estimator)
-            rows[BASELINE + PLAIN] = by(*ABLATION[PLAIN], notes_candidates=True, model=read_by)
+            rows[BASELINE + PLAIN] = by(PLAIN, notes_candidates=True, model=read_by)
         return {**rows, FULL: system}
 
     def _temperature(self, system: ReRag, source: Source) -> float:
@@ -113,8 +109,8 @@ class Study:
         return self.fitted[source].temperature
 
     def measure(self, system: ReRag, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
-        """All tables and curves, of the questions with gold answers."""
-        answers, memo = asked.rows, asked.memo
+        """All tables, of the questions with gold answers."""
+        answers = asked.rows
         if system.model.estimator is None:
             return Findings()
         variants = {name: answers[name] for name in ABLATION if system.context_reader and name != FULL}
@@ -144,14 +140,9 @@ class Study:
         of_each = [set_of.get(n) for n in range(len(questions))]
         findings.records = [candidates_record(system, each[1], readings, each[0]) if each else {} for each in of_each]
         findings.cases = [[contexts_case(system, each[1])] if each else () for each in of_each]
-        searched = self.plain.searched(memo, "cosine" if "cosine" in self.fitted else "given")
-        parts = searched.values, memo.of("relevance", system.model.estimator), system.matrices(memo)
-        seconds = {stage: part.seconds for stage, part in zip(STAGES, parts, strict=True)}
         findings.facts = [
             *self._retrieval_facts(system, [each.question for each in sets]),
-            *[f"temperature of the estimator's weights for thorough: {fitted:g}"] * (system.reader is None),
             *_facts(system, sets),
-            "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
             *[left_out] * (len(places) < len(questions)),
         ]
         if self.baseline is not None:
@@ -159,41 +150,32 @@ class Study:
                 f"generator without RE: {self.baseline_serving}; temperature of the retriever's scores {own:.4g}, as "
                 "in its training: it fits here if one retriever gave the scores of both"
             )
-        used = temperatures if self.temperatures else {}
         findings.settings = {
             "serving": str(system.serving) if system.serving else None,
             "computed in": computed_in(system.model.estimator),
             "candidates": system.candidates,
             "contexts": system.contexts,
-            "marginal": marginals[0] if system.reader is not None else system.marginal,
             "threshold": system.threshold,
             "threshold_source": system.threshold_source,
-            "abstain": system.abstain,
-            "temperature": next(iter(used.values()), 1.0),
-            "temperatures": used,
+            "temperatures": temperatures if self.temperatures else {},
+            "temperatures file": str(self.temperatures) if self.temperatures else None,
             "relevance_temperature": fitted,
             "baseline": {"serving": str(self.baseline_serving), "temperature": own} if self.baseline else None,
-            "seconds": seconds,
-            "temperatures file": str(self.temperatures) if self.temperatures else None,
         }
         return findings
 
     def _retrieval_facts(self, system: ReRag, questions: Sequence[Question]) -> list[str]:
         """Where the scores come from and for how many questions, and their temperatures."""
         counts = Counter(map(system.source, questions))
-        names: dict[Source, str] = {"given": "given scores", "cosine": "cosine", "retriever": "the system's retriever"}
+        names: dict[Source, str] = {"given": "given scores", "retriever": "the system's retriever"}
         if counts["cosine"]:
             names["cosine"] = f"cosine of {self.encode().name} over each question's shipped passages"
-        shown: tuple[Source, ...] = ("retriever",) if system.retriever is not None else ("given", "cosine")
         parts = []
-        for source in shown:
-            part = names[source]
-            part += "" if system.retriever else f": {counts[source]:,} of {len(questions):,} questions"
-            if counts[source]:
-                own = self.fitted[source]
-                how = f"fitted on {own.questions:,} training questions" if own.questions else "not fitted"
-                part += f"; temperature {own.temperature:.4g}, {how}"
-            parts.append(part)
+        for source, count in counts.items():
+            own = self.fitted[source]
+            how = f"fitted on {own.questions:,} training questions" if own.questions else "not fitted"
+            part = f"{names[source]}: {count:,} of {len(questions):,} questions"
+            parts.append(f"{part}; temperature {own.temperature:.4g}, {how}")
         facts = ["retriever's ranking and scores: " + "; ".join(parts)]
         partly = sum(any(s is not None for s in q.scores) and not q.given_scores for q in questions)
         if partly and system.retriever is None:
@@ -210,16 +192,8 @@ def _tables(
 ) -> list[ReportTable]:
     """All tables; without a reader those that need none."""
     bootstrap, contexts = settings.bootstrap, system.contexts
-    paper = settings.paper if settings.paper in paper_figures.RE_RAG else None
-    scoring = tables.Scoring(settings.normalization, bootstrap, marginals)
-    others: dict[str, tables.Orders] = {}
-    if system.retriever is None:
-        lexical = bm25_of_shipped([each.question for each in sets])
-        others["BM25"] = [
-            sorted(range(len(each.passages)), key=lambda i: -scores[each.passages[i].id])
-            for each, scores in zip(sets, lexical, strict=True)
-        ]
-    made = [tables.recall_table(sets, settings.ks, bootstrap, paper, others)]
+    paper, scoring = settings.paper, tables.Scoring(settings.normalization, bootstrap, marginals)
+    made = [tables.recall_table(sets, settings.ks, bootstrap, paper)]
     exact: dict[Ranker, NDArray[np.float64]] = {}
     if readings:
         own = marginals[0] if system.reader is not None else system.marginal
@@ -234,8 +208,8 @@ def _tables(
     threshold = system.threshold, system.threshold_source
     calibrated, plain = tables.calibrated(sets, system.calibration), tables.retriever_confidence(sets)
     confident = [
-        Confidence.of("RE", "estimator", sets, calibrated, contexts, exact.get("estimator"), *threshold),
-        Confidence.of("retriever", "retriever", sets, plain, contexts, exact.get("retriever")),
+        Confidence.of("estimator", sets, calibrated, contexts, exact.get("estimator"), *threshold),
+        Confidence.of("retriever", sets, plain, contexts, exact.get("retriever")),
     ]
     return [*made, *tables.refusal_tables(confident, bootstrap, paper)]
 
@@ -249,22 +223,18 @@ def _marginals(system: ReRag) -> tuple[AnyMarginal, ...]:
 
 
 def _facts(system: ReRag, sets: Sequence[CandidateSet]) -> list[str]:
-    """Candidates, the choice of the refusal threshold where there is one, precision, and what is not measured."""
+    """Candidates, the choice of the refusal threshold where there is one, precision."""
     facts = [
         f"{np.mean([len(each.passages) for each in sets]):.1f} candidates per question, {system.contexts} contexts per "
-        "ranker" + _SAME_CONTEXTS * all(len(each.passages) <= system.contexts for each in sets)
+        "ranker"
     ]
     if system.threshold is not None:
         facts.append(f"refusal threshold: {system.threshold:g}, {system.threshold_source}")
         if system.threshold_source == "exported" and system.model.refusal_contexts is not None:
-            cost = system.model.refusal_cost
-            chosen = "best F1"
-            if cost is not None:
-                chosen = f"lowest cost, where a wrong refusal counts as {cost:g} answered unanswerable questions"
-            facts[-1] += f": {chosen} on validation, for the best {system.model.refusal_contexts} contexts"
+            facts[-1] += f", chosen on validation for the best {system.model.refusal_contexts} contexts"
     if dtype := computed_in(system.model.estimator):
         facts.append(f"matrix products of the models in {dtype}")
-    return [*facts, *[_NO_GENERATOR] * (system.context_reader is None)]
+    return facts
 
 
 def load_baseline(serving: Path, device: str, precision: Precision = "auto") -> ReRagModel:

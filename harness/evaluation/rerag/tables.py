@@ -7,23 +7,23 @@ nothing to detect: the tables say so.
 Shape legend: N questions, R rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.answer_metrics import Normalization
-from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import percent_cells, score_answers
+from harness.evaluation.paper_figures import Paper, published
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
 from harness.systems.rerag import Ranker, Source
 from models.calibration import Calibration
 from models.rerag.marginal_reader import AnyMarginal, Marginal, MarginalReading
-from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, sweep
+from models.rerag.unanswerable import THRESHOLDS, best_refusal_threshold, detection
 
 ABLATION: dict[str, tuple[Ranker, Ranker]] = {  # which ranker selects the contexts, which one's scores weight them
     "Baseline": ("retriever", "retriever"),
@@ -67,54 +67,38 @@ def read_settings(
     }
 
 
-Orders = Sequence[Sequence[int]]  # per question its candidates, best first
-
-
 def recall_table(
-    candidate_sets: Sequence[CandidateSet],
-    ks: tuple[int, ...],
-    bootstrap: Bootstrap,
-    paper: paper_figures.Paper | None,
-    others: Mapping[str, Orders] | None = None,
+    candidate_sets: Sequence[CandidateSet], ks: tuple[int, ...], bootstrap: Bootstrap, paper: Paper | None
 ) -> ReportTable:
-    """Table 2: share of questions with an answer in the first k candidates of each order, and the estimator's gain.
+    """Table 2: share of questions with an answer in each ranker's first k candidates, and the estimator's gain.
 
     Args:
         candidate_sets: One per question.
         ks: The k of recall@k.
         bootstrap: For the intervals.
-        paper: Adds this paper's published results.
-        others: Further orders of the same candidates, by name.
+        paper: Adds the paper's results on this data set.
     """
-    orders: dict[str, Orders] = {"retriever": [each.order("retriever") for each in candidate_sets], **(others or {})}
-    estimated = _found(candidate_sets, [each.order("estimator") for each in candidate_sets], ks)
-    found = {name: _found(candidate_sets, order, ks) for name, order in orders.items()} | {"RE": estimated}
-    gains = {f"RE - {name}": estimated - found[name] for name in orders}
-    cells = percent_cells(np.concatenate([*found.values(), *gains.values()]), bootstrap)
-    if not estimated.any():
+    before, after = (_found(candidate_sets, ranker, ks) for ranker in ("retriever", "estimator"))
+    cells = percent_cells(np.concatenate([before, after, after - before]), bootstrap)
+    if not after.any():
         cells = [not_measured("no candidate holds an answer")] * len(cells)
-    width = len(ks) + 1
-    most = max((len(each.passages) for each in candidate_sets), default=0)
-    all_found = ", ".join(f"R@{k}" for k in ks if k >= most)
-    note = "Share of questions with an answer in one of the first k passages; differences are paired, in points."
-    if all_found:
-        note += f" No question has more than {most} candidates: the order does not matter for {all_found}."
+    width, names = len(ks) + 1, ("retriever", "RE", "RE - retriever")
     return ReportTable(
         "recall",
         "Recall by DPR's has-answer (Table 2)",
         (*(f"R@{k} %" for k in ks), "all candidates %"),
-        {name: cells[row * width : (row + 1) * width] for row, name in enumerate([*found, *gains])},
-        paper_figures.recall(paper, ks),
-        note,
-        signed=frozenset(gains),
+        {name: cells[row * width : (row + 1) * width] for row, name in enumerate(names)},
+        published("RE-RAG, Table 2", paper, [*map(str, ks), "all"]),
+        "Share of questions with an answer in one of the first k passages; differences are paired, in points.",
+        signed=frozenset(names[2:]),
     )
 
 
-def _found(candidate_sets: Sequence[CandidateSet], orders: Orders, ks: tuple[int, ...]) -> NDArray[np.float64]:
+def _found(candidate_sets: Sequence[CandidateSet], ranker: Ranker, ks: tuple[int, ...]) -> NDArray[np.float64]:
     """Whether one of the first k candidates, for each k, and whether any candidate has an answer: (len(ks) + 1, N)."""
     first_N = []
-    for each, order in zip(candidate_sets, orders, strict=True):
-        places = np.flatnonzero(each.has_answer_C[list(order)])
+    for each in candidate_sets:
+        places = np.flatnonzero(each.has_answer_C[each.order(ranker)])
         first_N.append(places[0] if len(places) else np.inf)
     return (np.array(first_N)[None, :] < np.array([*ks, np.inf])[:, None]).astype(float)
 
@@ -124,7 +108,7 @@ def ablation_table(
     readings: Readings,
     scoring: Scoring,
     contexts: int,
-    paper: paper_figures.Paper | None,
+    paper: Paper | None,
     by_llm: bool = False,
 ) -> ReportTable:
     """Table 7: EM with the retriever's or the estimator's contexts and weights, and differences to the baseline.
@@ -155,33 +139,33 @@ def ablation_table(
         cells = percent_cells(differences, scoring.bootstrap)
         rows[f"{name} - {other}"] = [part for cell in cells for part in (cell, None)]
     columns = tuple(text for m in scoring.marginals for text in (f"EM %, {m}", f"points to Baseline, {m}"))
-    note = (
-        "All rows use the jointly trained generator, under other weights than it was trained with in all but the last. "
-        "The paper's first four rows have a generator trained without the estimator under the retriever's weights: "
-        "--study.baseline_serving adds them."
-    )
-    if len(prefixes) > 1:
+    if by_llm:
+        note = "The settings of Table 7, read by a language model; the paper's own rows are of trained generators."
+    elif len(prefixes) > 1:
         note = (
             "Rows of the generator without RE, which was trained under the retriever's weights, are the paper's first "
             "four; the others use the jointly trained generator. Points are to the Baseline of the same generator; the "
             "last rows are paired differences between the two generators."
         )
-    note += " The paper's retriever is FiD-KD's."
-    if by_llm:
-        note = "The settings of Table 7, read by a language model; the paper's own rows are of trained generators."
+    else:
+        note = (
+            "All rows use the jointly trained generator, under other weights than it was trained with in all but the "
+            "last. The paper's first four rows have a generator trained without the estimator under the retriever's "
+            "weights: --study.baseline_serving adds them."
+        )
     return ReportTable(
         "ablation",
         f"Ablation with {contexts} contexts (Table 7)",
         columns,
         rows,
-        {} if by_llm else paper_figures.re_rag(paper, 7, (0, None, None, None)),
+        {} if by_llm else published("RE-RAG, Table 7", paper, ["EM", *[""] * (len(columns) - 1)]),
         note,
         signed=frozenset([*columns[1::2], *(name for name in rows if f" - {BASELINE}" in name)]),
     )
 
 
 def llm_table(
-    candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int, paper: paper_figures.Paper | None
+    candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int, paper: Paper | None
 ) -> ReportTable:
     """Table 6: EM of a language model's answers with the retriever's and with the estimator's contexts and weights.
 
@@ -206,7 +190,7 @@ def llm_table(
         f"RE plugged into a language model, {scoring.marginals[0]} (Table 6)",
         columns,
         {name: percent_cells(np.stack(values), scoring.bootstrap) for name, values in exact.items()},
-        paper_figures.language_model(paper, counts),
+        published("RE-RAG, Table 6", paper, [*map(str, counts)]) if {*counts} & {*TABLE_6_COUNTS} else {},
         "Each ranker's first contexts with its own weights, one call per context. The paper's language model is "
         "gpt-3.5-turbo-0125, its retriever FiD-KD's, its temperature of sampling 0.8.",
         signed=frozenset(["RE - retriever"]),
@@ -271,39 +255,24 @@ class Confidence:
     max_N: NDArray[np.float64]  # greatest confidence; -inf without contexts
     answerable_N: NDArray[np.bool_]
     exact_N: NDArray[np.float64] | None  # EM with the ranker's contexts and weights; None without a generator
-    threshold: float | None  # chosen on other questions, or given; None if there is none
+    threshold: float | None = None  # chosen on other questions, or given; None if there is none
     source: str = "exported"  # where the threshold is from
 
     @classmethod
     def of(
         cls,
-        name: str,
         ranker: Ranker,
         candidate_sets: Sequence[CandidateSet],
         confidences: Sequence[NDArray[np.float64]],
         contexts: int,
         exact_N: NDArray[np.float64] | None,
-        threshold: float | None = None,
-        source: str = "exported",
+        *threshold: Any,
     ) -> "Confidence":
-        """Computed from the confidences in all candidates."""
+        """Computed from the confidences in all candidates; behind them `threshold` and `source`."""
         selected = [each.order(ranker)[:contexts] for each in candidate_sets]
         answerable = [each.has_answer_C[rows].any() for each, rows in zip(candidate_sets, selected, strict=True)]
-        return cls(
-            name,
-            np.array([each[rows].max(initial=-np.inf) for each, rows in zip(confidences, selected, strict=True)]),
-            np.array(answerable, dtype=bool),
-            exact_N,
-            threshold,
-            source,
-        )
-
-    @property
-    def used(self) -> tuple[float, str]:
-        """The threshold used in Table 5, and its source."""
-        if self.threshold is not None:
-            return self.threshold, self.source
-        return best_refusal_threshold(self.max_N, self.answerable_N)[0], "best on these questions"
+        greatest = [each[rows].max(initial=-np.inf) for each, rows in zip(confidences, selected, strict=True)]
+        return cls(RANKERS[ranker], np.array(greatest), np.array(answerable, dtype=bool), exact_N, *threshold)
 
     @property
     def one_kind(self) -> str:
@@ -316,20 +285,22 @@ class Confidence:
         return "" if self.answerable_N.any() else NONE
 
     @property
-    def no_threshold(self) -> str:
-        """Why no threshold can be used; empty if there is one, or one can be chosen on these questions."""
-        return f"no threshold is exported, and {self.one_kind}" if self.threshold is None and self.one_kind else ""
+    def thresholds(self) -> dict[str, float]:
+        """By row: the one that was exported or given, then the best on these questions; none where there is none."""
+        known = {} if self.threshold is None else {f"{self.source} threshold {self.threshold:g}": self.threshold}
+        if not self.one_kind:
+            best, _ = best_refusal_threshold(self.max_N, self.answerable_N)
+            known[f"threshold {best:g}, best on these questions"] = best
+        return {f"{self.name}, {row}": threshold for row, threshold in known.items()}
 
 
-def refusal_tables(
-    systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None
-) -> list[ReportTable]:
+def refusal_tables(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: Paper | None) -> list[ReportTable]:
     """Tables 4 and 5.
 
     Args:
         systems: The estimator first, then the retriever.
         bootstrap: For the intervals.
-        paper: Adds this paper's published results.
+        paper: Adds the paper's results on this data set.
     """
     tables = [_detection_table(systems, paper)]
     if all(system.exact_N is not None for system in systems):
@@ -337,61 +308,49 @@ def refusal_tables(
     return tables
 
 
-def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper | None) -> ReportTable:
+def _detection_table(systems: Sequence[Confidence], paper: Paper | None) -> ReportTable:
     columns = ("recall %", "precision %", "F1 %")
     rows: dict[str, Cells] = {}
     for system in systems:
         if system.one_kind:
             rows[system.name] = [not_measured(system.one_kind)] * len(columns)
             continue
-        swept = sweep(system.max_N, system.answerable_N)
-        if system.threshold is not None:
-            fixed = detection(system.max_N, system.answerable_N, system.threshold)
-            rows[f"{system.name}, {system.source} threshold {system.threshold:g}"] = _detection_cells(fixed)
-        best = best_refusal_threshold(system.max_N, system.answerable_N)[0]
-        for each in swept:
-            mark = " (best F1 here)" if each.threshold == best else ""
-            rows[f"{system.name}, {each.threshold:g}{mark}"] = _detection_cells(each)
+        for row, threshold in system.thresholds.items():
+            found = detection(system.max_N, system.answerable_N, threshold)
+            precision = Cell(100 * found.precision) if found.refused else not_measured("none refused")
+            rows[row] = [Cell(100 * found.recall), precision, Cell(100 * found.f1)]
     counts = ", ".join(f"{s.name} {int((~s.answerable_N).sum()):,} of {len(s.answerable_N):,}" for s in systems)
-    note = f"Sets without an answer: {counts}."
-    if not all(system.one_kind for system in systems):
-        note += (
-            " An exported threshold was chosen on validation questions. The best threshold on these questions, of "
-            f"{THRESHOLDS[0]:g} to {THRESHOLDS[-1]:g}, is optimistic; the paper does not say on which questions it "
-            "searched."
-        )
+    note = (
+        f"Sets without an answer: {counts}. An exported threshold was chosen on validation questions. The best "
+        f"threshold on these questions, of {THRESHOLDS[0]:g} to {THRESHOLDS[-1]:g}, is optimistic; the paper does not "
+        "say on which questions it searched."
+    )
     title = "Detection of context sets without an answer (Table 4)"
-    return ReportTable("detection", title, columns, rows, paper_figures.re_rag(paper, 4, (0, 1, 2)), note)
+    return ReportTable(
+        "detection", title, columns, rows, published("RE-RAG, Table 4", paper, ("recall", "precision", "F1")), note
+    )
 
 
-def _detection_cells(result: Detection) -> Cells:
-    precision = Cell(100 * result.precision) if result.refused else not_measured("none refused")
-    return [Cell(100 * result.recall), precision, Cell(100 * result.f1)]
-
-
-def _refusal_table(
-    systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None
-) -> ReportTable:
+def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: Paper | None) -> ReportTable:
     columns = ("with answer", "EM % before", "EM % after", "without answer", "refused %")
     rows: dict[str, Cells] = {}
     for system in systems:
-        if system.no_threshold:
-            rows[system.name] = [not_measured(system.no_threshold)] * len(columns)
+        if not system.thresholds:
+            reason = f"no threshold is exported, and {system.one_kind}"
+            rows[system.name] = [not_measured(reason)] * len(columns)
             continue
         assert system.exact_N is not None
-        threshold, source = system.used
+        row, threshold = next(iter(system.thresholds.items()))
         exact_N, refused_N, with_N = system.exact_N, system.max_N < threshold, system.answerable_N
         before_N, after_N = exact_N[with_N], (exact_N * ~refused_N)[with_N]
         before, after = percent_cells(np.stack([before_N, after_N]), bootstrap, NONE)
         (refused,) = percent_cells(refused_N[~with_N][None].astype(float), bootstrap, EVERY)
-        rows[f"{system.name}, threshold {threshold:g} ({source})"] = [
-            Cell(int(with_N.sum())), before, after, Cell(int((~with_N).sum())), refused,
-        ]  # fmt: skip
+        rows[row] = [Cell(int(with_N.sum())), before, after, Cell(int((~with_N).sum())), refused]
     return ReportTable(
         "refusal",
         "Refusal of unanswerable questions (Table 5)",
         columns,
         rows,
-        paper_figures.re_rag(paper, 5, (None, 0, 1, None, 2)),
+        published("RE-RAG, Table 5", paper, ("", "before", "after", "", "refused")),
         "EM on sets with an answer, before and after refusal; share of refused questions among sets without an answer.",
     )

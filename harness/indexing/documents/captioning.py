@@ -15,7 +15,7 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 from common.errors import ArtifactError
 from common.files import digests
 from common.packages import require
-from common.progress import say, track
+from common.progress import track
 from common.records import clean
 from common.sealed_json import fingerprint
 from documents.folder.options import DocumentPass, code_version
@@ -75,25 +75,14 @@ class ImageCaptioner:
         return found
 
     def convert(self, documents: Iterator[Document]) -> Iterator[Document]:
-        """The documents with their images described, in order."""
-        count = 0
+        """The documents, in order; the description of every image follows the text that is written in it."""
         for document in track(documents, None, "describing images"):
-            yield self.described(document)
-            count += sum(isinstance(block, Image) for block in document.blocks)
-        if count:
-            say(f"{count:,} images described.")
-
-    def described(self, document: Document) -> Document:
-        """The document; the description of every image follows the text that is written in it."""
-        images = [block for block in document.blocks if isinstance(block, Image)]
-        texts = iter(self.describe(images))
-        blocks = tuple(
-            replace(block, text=" ".join(filter(None, [block.text, next(texts)])))
-            if isinstance(block, Image)
-            else block
-            for block in document.blocks
-        )
-        return replace(document, blocks=blocks)
+            texts = iter(self.describe([block for block in document.blocks if isinstance(block, Image)]))
+            blocks = (
+                replace(block, text=f"{block.text} {next(texts)}".strip()) if isinstance(block, Image) else block
+                for block in document.blocks
+            )
+            yield replace(document, blocks=tuple(blocks))
 
 
 def _picture(image: Image) -> "Picture | None":

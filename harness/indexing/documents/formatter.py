@@ -7,15 +7,17 @@ model.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
+from pathlib import Path
 
 from common.chat import Chat, Message, Reply, reply_costs
 from common.errors import UnavailableError
-from common.progress import Progress
+from common.progress import Progress, say
 from common.ranges import NonNegativeInt, PositiveInt
-from documents.folder.options import NO_REPLY
+from documents.folder.options import NO_REPLY, DocumentPass, code_version
 from documents.normal_form import normalized
 from documents.records import Block, Document
 from documents.segments.splitting import word_count
@@ -23,7 +25,10 @@ from harness.indexing.documents.output import blocks_markdown, converted
 from harness.indexing.documents.windows import Window, windows
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
+from harness.runtime.answer_text import costs_text
+from harness.runtime.provenance import configuration
 
+_AT_ONCE = 16  # documents whose windows are asked for together
 _MAX_GARBLED = 0.5  # of a document's windows: with more it keeps its first reading, as levels would not fit together
 _TOKENS_PER_WORD, _SPARE_TOKENS = 3, 256  # of a reply: tables and numbers take more tokens than prose
 
@@ -72,7 +77,7 @@ class LlmFormatter:
                 asked += [reply for reply in replies if not reply.cached]
                 for work, reply in zip(open_works, replies, strict=True):
                     work.take(reply)
-                progress.advance(len(open_works))
+                progress.update(len(open_works))
         self._replies += asked
         if asked and all(reply.error for reply in asked):
             raise UnavailableError(f"{self.llm.name} answered none of {len(asked):,} requests: {asked[-1].error}.")
@@ -125,3 +130,20 @@ class _Work:
         except ValueError as error:
             self.failures[str(error)] += 1
             self.blocks.append(window.blocks)
+
+
+def llm_pass(llm: LanguageModel) -> DocumentPass:
+    """Converts documents with a language model.
+
+    Its `convert` raises what `LlmFormatter.convert` raises.
+    """
+
+    def convert(documents: Iterator[Document]) -> Iterator[Document]:
+        formatter, count = LlmFormatter(llm), 0
+        while batch := list(islice(documents, _AT_ONCE)):
+            yield from formatter.convert(batch)
+            count += len(batch)
+        say(f"{llm.name}: {count:,} documents converted, {costs_text(formatter.costs)}.")
+
+    recipe = {"model": configuration(llm) or llm.name, "prompt": LlmFormatter(llm).prompt.hash}
+    return DocumentPass("llm", recipe, code_version(Path(__file__).parent.glob("*.py")), convert)

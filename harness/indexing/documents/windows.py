@@ -12,30 +12,17 @@ from documents.segments.splitting import pieces, split_table, word_count, word_s
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A block, or a part of one that is longer than a window, as a model is shown it."""
-
-    block: Block
-    text: str  # a heading without mark, as in a document that is not yet converted
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
-    """Neighbouring parts."""
+    """Neighbouring blocks, or parts of one that is longer than a window."""
 
-    parts: tuple[Part, ...]
+    blocks: list[Block]  # the offline reading
     before: str  # the padding
     after: str
 
     @property
     def text(self) -> str:
         """The text that is to be converted."""
-        return "\n\n".join(part.text for part in self.parts)
-
-    @property
-    def blocks(self) -> list[Block]:
-        """The offline reading of this text."""
-        return [part.block for part in self.parts]
+        return _shown(self.blocks)
 
 
 def windows(document: Document, window_words: int, padding_words: int) -> list[Window]:
@@ -49,20 +36,19 @@ def windows(document: Document, window_words: int, padding_words: int) -> list[W
             them.
         padding_words: K.
     """
-    parts = [part for block in document.blocks for part in _parts(block, window_words)]
-    groups: list[list[Part]] = []
+    groups: list[list[Block]] = []
     held = 0
-    for part in parts:
-        words = word_count(part.text)
+    for part in (part for block in document.blocks for part in _parts(block, window_words)):
+        words = word_count(_shown([part]))
         if not groups or held + words > window_words:
             groups.append(_headings_at_end(groups[-1]) if groups else [])
-            held = sum(word_count(heading.text) for heading in groups[-1])
+            held = word_count(_shown(groups[-1]))
         groups[-1].append(part)
         held += words
-    texts = ["\n\n".join(part.text for part in group) for group in groups]
+    texts = [*map(_shown, groups)]
     return [
         Window(
-            tuple(group),
+            group,
             last_words("\n\n".join(texts[:place][-2:]), padding_words),
             first_words("\n\n".join(texts[place + 1 :][:2]), padding_words),
         )
@@ -70,9 +56,9 @@ def windows(document: Document, window_words: int, padding_words: int) -> list[W
     ]
 
 
-def _headings_at_end(group: list[Part]) -> list[Part]:
+def _headings_at_end(group: list[Block]) -> list[Block]:
     """Take the headings off the end of a group that holds more than headings."""
-    count = next((place for place, part in enumerate(reversed(group)) if not isinstance(part.block, Heading)), 0)
+    count = next((place for place, part in enumerate(reversed(group)) if not isinstance(part, Heading)), 0)
     taken = group[len(group) - count :]
     del group[len(group) - count :]
     return taken
@@ -104,14 +90,15 @@ def plain(blocks: Sequence[Block]) -> str:
     return "\n".join(lines)
 
 
-def _parts(block: Block, max_words: int) -> list[Part]:
+def _shown(blocks: Sequence[Block]) -> str:
+    """Blocks as a model is shown them: headings without mark, as in a document that is not yet converted."""
+    return "\n\n".join(each.text if isinstance(each, Heading) else block_markdown(each) for each in blocks)
+
+
+def _parts(block: Block, max_words: int) -> Sequence[Block]:
     match block:
-        case Heading():
-            return [Part(block, block.text)]
         case Paragraph():
-            made = [Paragraph(piece.text, piece.page, block.code) for piece in pieces(block, max_words)]
-            return [Part(each, block_markdown(each)) for each in made]
+            return [Paragraph(piece.text, piece.page, block.code) for piece in pieces(block, max_words)]
         case Table():
-            return [Part(each, block_markdown(each)) for each in split_table(block, max_words)]
-        case Image():
-            return [Part(block, block_markdown(block))]
+            return split_table(block, max_words)
+    return [block]

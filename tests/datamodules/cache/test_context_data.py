@@ -8,10 +8,11 @@ import pytest
 
 from common.records import Passage
 from datamodules.examples.data_files import QuestionDataFile
-from datamodules.formats.mined_negatives import Mined, write_mined
+from datamodules.formats.mined_negatives import Mined
 from datamodules.rerag import ReRagData
 from tests.helpers.context_reference import ContextReference
 from tests.helpers.layout_rows import HOTPOT
+from tests.helpers.mined_files import write_mined
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.tiny_runs import set_up
 from trainers.rerag import ReRagTrainer

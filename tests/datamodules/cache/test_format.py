@@ -25,13 +25,14 @@ from datamodules.examples.context_sampling import ContextSampler, count_contexts
 from datamodules.examples.context_sets import ContextSampling, Labels
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.triples import Sampling, draw
-from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
+from datamodules.formats.mined_negatives import Mined
 from datamodules.formats.recognition import question_layouts
 from models.drrag.triple_tokenizer import TripleEncoder
 from tests.conftest import hotpot_rows
 from tests.exactness.texts import ODD_QUESTIONS, ODD_ROWS
 from tests.exactness.tiny_models import byte_pairs, save_unigram, save_word_pieces
 from tests.helpers.layout_rows import CORPUS, CORPUS_QUESTION, HUB_HOTPOT, ROWS, as_lines
+from tests.helpers.mined_files import read_mined, write_mined
 from tests.helpers.rerag_data import fid_rows
 
 HELD = json.loads(Path(__file__).with_name("format.json").read_text())

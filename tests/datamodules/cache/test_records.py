@@ -16,7 +16,8 @@ from datamodules.cache.questions import CachedQuestions, write_questions
 from datamodules.cache.records import Records, RecordWriter
 from datamodules.cache.splits import split_questions
 from datamodules.examples.data_files import QuestionDataFile, distinct_questions
-from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
+from datamodules.formats.mined_negatives import Mined
+from tests.helpers.mined_files import read_mined, write_mined
 
 TEXT = st.text(max_size=6)  # any characters but surrogates, which no file has
 JSON = st.dictionaries(TEXT, st.one_of(TEXT, st.integers(), st.lists(TEXT, max_size=2)), max_size=2)

@@ -12,9 +12,10 @@ from datamodules.drrag import DrRagData
 from datamodules.examples.audit import audit
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.triples import Sampling, draw
-from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
+from datamodules.formats.mined_negatives import Mined
 from datamodules.formats.reading import read_questions
 from tests.helpers.layout_rows import MUSIQUE
+from tests.helpers.mined_files import read_mined, write_mined
 from tests.helpers.tiny_runs import set_up
 from trainers.drrag import DrRagTrainer
 

@@ -16,7 +16,8 @@ from datamodules.examples.audit import audit
 from datamodules.examples.step_loader import StepLoader, part, plan_steps
 from datamodules.examples.triple_batches import TripleBatch
 from datamodules.examples.triples import Sampling, draw, noise_of
-from datamodules.formats.mined_negatives import Mined, is_mined, read_mined, write_mined
+from datamodules.formats.mined_negatives import Mined, is_mined
+from tests.helpers.mined_files import read_mined, write_mined
 
 GOLD = [Passage.of(f"gold{i}", f"gold text {i}") for i in range(3)]
 OWN = [Passage.of(f"own{i}", f"own text {i}") for i in range(8)]

@@ -19,11 +19,12 @@ import pytest
 from common.errors import DataError
 from common.records import Passage
 from datamodules.formats.csv_rows import csv_rows
-from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
+from datamodules.formats.mined_negatives import Mined
 from datamodules.formats.open_data import content_files, rows
 from datamodules.formats.reading import check_questions, read_passages, read_questions
 from harness.retrievers.keywords import _given
 from tests.helpers.layout_rows import HOTPOT, as_lines, as_list, source
+from tests.helpers.mined_files import read_mined, write_mined
 
 ROWS = [{"id": "1", "title": "Ode, a", "text": 'ü "x"\n; y'}, {"id": "2", "title": "Ode", "text": "b\tc | d"}]
 PASSAGES = [Passage.of(row["title"], row["text"]) for row in ROWS]

@@ -13,7 +13,8 @@ from common.records import Passage, Question
 from datamodules.drrag import DrRagData
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
-from datamodules.formats.mined_negatives import Mined, write_mined
+from datamodules.formats.mined_negatives import Mined
+from tests.helpers.mined_files import write_mined
 from tests.helpers.tiny_runs import set_up
 from trainers.drrag import DrRagTrainer
 

@@ -13,7 +13,6 @@ from datamodules.formats.word_labels import (
     WordLabels,
     averaged,
     is_word_labels,
-    read_word_labels,
     to_row,
     word_label_rows,
 )
@@ -34,7 +33,7 @@ def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "labels.jsonl"
     assert to_row(LABELS) == ROW
     file.write_text(json.dumps(to_row(LABELS)) + "\n")
-    (read,) = read_word_labels([str(file)])
+    (read,) = word_label_rows(str(file))
     assert read == WordLabels(
         "q1", LABELS.question, 0.4545, {"kiln": -0.4545}, {"amber": 0.25, "jetty": -0.0001}, LABELS.passages
     )
@@ -42,7 +41,7 @@ def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
     file.write_text(json.dumps({name: value for name, value in ROW.items() if name != "words"}) + "\n")
     assert is_word_labels(file)  # of release 0.1: may be replaced, is not read
     with pytest.raises(DataError, match="labels of another version"):
-        read_word_labels([str(file)])
+        list(word_label_rows(str(file)))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_a_corrupt_row_is_named(tmp_path: Path, change: dict[str, object], messa
     file = tmp_path / "labels.jsonl"
     file.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, **change}) + "\n")
     with pytest.raises(DataError) as caught:
-        read_word_labels([str(file)])
+        list(word_label_rows(str(file)))
     assert str(caught.value) == f"{file}, line 2: {message}. Run `python infer.py label --out {file} ...` again."
 
 

@@ -4,7 +4,7 @@
     python -m tests.documents.benchmark --documents FOLDER --half tuning \
         --engines ours ours-without-bookmarks edgeparse --python PYTHON --out FILE
 
-PYTHON belongs to an environment with the engines of others (`docling=PYTHON` gives one engine its own).
+PYTHON belongs to an environment with the engines of others.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--half", choices=get_args(Half), default="tuning")
     options.add_argument("--engines", nargs="+", default=list(OURS), choices=(*OURS, *ENGINES), metavar="ENGINE")
     options.add_argument("--only", nargs="+", default=[], metavar="ID", help="these documents of the half")
-    options.add_argument("--python", nargs="+", default=[], metavar="[ENGINE=]PYTHON")
+    options.add_argument("--python", default="", help="of an environment that has the engines of others")
     options.add_argument("--work", type=Path, help="keeps the engines' Markdown and times; others' are not made again")
     options.add_argument("--out", type=Path, required=True, help="Markdown file for the tables")
     return options
@@ -56,7 +56,6 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compare engines and write the tables."""
     options = parser().parse_args(arguments)
-    pythons: dict[str, str] = dict((["", *given.split("=", 1)])[-2:] for given in options.python)
     entries = [entry for entry in catalogue(options.half) if not options.only or entry.id in options.only]
     if not entries:
         raise UserError(f"--only {' '.join(options.only)} names no document of the half {options.half}.")
@@ -73,10 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for engine in options.engines:
             if entry.format not in formats(engine):
                 continue
-            python = pythons.get(engine, pythons.get("", ""))
-            if engine in ENGINES and not python:
+            if engine in ENGINES and not options.python:
                 raise UserError(f"--engines {engine} needs --python PYTHON, of an environment that has it.")
-            result = read_by(engine, entry, file, python, work)
+            result = read_by(engine, entry, file, options.python, work)
             rows[engine][entry.id] = _row(entry, truth, result)
             say(f"{entry.id}: {engine} {result.note}")
         parts.append(

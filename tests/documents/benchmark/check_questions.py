@@ -4,26 +4,33 @@
         --indexes indexes/real/bm25 indexes/real-chunks/bm25
 
 Each index folder was built by `infer.py index --documents`. Prints Markdown: how many gold segments each one holds
-whole, and which it does not: a retriever over it cannot find these, and they count as misses.
+whole, and which it does not: a retriever over it cannot find these, and they count as misses. The documents' plain text
+is read by other tools than this project's reader: PDFs by poppler's `pdftotext`, which must be installed, HTML and Word
+by lxml.
 """
 
 import argparse
 import re
+import shutil
+import subprocess
+import zipfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from common.errors import DataError
+from lxml import etree, html
+
+from common.errors import DataError, MissingInputError, UserError
 from common.gold_segments import is_relevant
 from common.records import GoldSegment, Passage, Question, nfkc
 from datamodules.formats.reading import read_questions
 from harness.evaluation.tables import markdown_table
 from harness.indexing.passage_store import PassageStore
-from tests.documents.benchmark.catalogue import FILE, catalogue
-from tests.documents.benchmark.question_places import plain_pages
+from tests.documents.benchmark.catalogue import FILE, CatalogueEntry, catalogue
 
 HALVES = ("validation", "test")
 FOLDER = FILE.with_name("questions")
+_WORD_TEXT = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LETTERS = re.compile(r"[^\W_]+")
 
 
@@ -64,7 +71,36 @@ def _plain_text(document: str, documents: Path) -> str:
     entry = next((each for each in catalogue() if each.file == document), None)
     if entry is None:
         raise DataError(f"{document} is no document of the list ({', '.join(each.file for each in catalogue())}).")
-    return _letters(" ".join(plain_pages(entry, documents)))
+    return _letters(_read(entry, documents))
+
+
+def _read(entry: CatalogueEntry, documents: Path) -> str:
+    choices = (documents / entry.half / entry.file, documents / entry.file)
+    file = next((each for each in choices if each.is_file()), None)
+    if file is None:
+        raise MissingInputError(
+            f"{choices[0]} does not exist; fetch it: python -m tests.documents.benchmark.fetch --out {documents}"
+        )
+    if entry.format == "pdf":
+        return _pdf_text(file)
+    if entry.format == "html":
+        page = html.document_fromstring(file.read_bytes())
+        etree.strip_elements(page, "script", "style", with_tail=False)
+        return page.text_content()
+    if entry.format == "docx":
+        with zipfile.ZipFile(file) as folder:
+            root = etree.fromstring(folder.read("word/document.xml"))
+        return "\n".join("".join(each.itertext(f"{_WORD_TEXT}t")) for each in root.iter(f"{_WORD_TEXT}p"))
+    return file.read_text(encoding="utf-8")
+
+
+def _pdf_text(file: Path) -> str:
+    if not shutil.which("pdftotext"):
+        raise UserError("Reading PDFs as plain text needs pdftotext: apt-get install poppler-utils")
+    ran = subprocess.run(["pdftotext", "-enc", "UTF-8", file, "-"], capture_output=True, check=False)
+    if ran.returncode:
+        raise DataError(f"pdftotext cannot read {file}: {ran.stderr.decode(errors='replace').strip()}")
+    return ran.stdout.decode("utf-8")
 
 
 def _letters(text: str) -> str:

@@ -55,12 +55,6 @@ def pdf_inspector(file: Path) -> str:
     return process_pdf(str(file)).markdown or ""
 
 
-def docling(file: Path) -> str:
-    from docling.document_converter import DocumentConverter
-
-    return DocumentConverter().convert(str(file)).document.export_to_markdown()
-
-
 def pypdf(file: Path) -> str:
     from pypdf import PdfReader
 
@@ -102,7 +96,6 @@ ENGINES: dict[str, tuple[Callable[[Path], str], str, tuple[str, ...]]] = {  # fu
     "opendataloader": (opendataloader, "opendataloader-pdf", PDF),
     "liteparse": (liteparse, "liteparse", PDF),
     "pdf_inspector": (pdf_inspector, "pdf-inspector", PDF),
-    "docling": (docling, "docling-slim", PDF),
     "pypdf": (pypdf, "pypdf", PDF),
     "pdfplumber": (pdfplumber, "pdfplumber", PDF),
     "pdfium": (pdfium, "pypdfium2", PDF),
@@ -114,17 +107,14 @@ def main(engine: str, file: str, markdown: str) -> None:
     convert, package, _ = ENGINES[engine]
     report: dict[str, object] = {}
     try:
-        __import__(engine if engine not in ("pdfium", "opendataloader") else package.replace("-", "_"))
+        __import__(package.replace("-", "_"))
         report["version"] = importlib.metadata.version(package)
         start = time.perf_counter()
         text = convert(Path(file))
         report["seconds"] = time.perf_counter() - start
         Path(markdown).write_text(text, encoding="utf-8")
     except Exception as error:  # whatever an engine of others raises is its result
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
-        if type(error).__name__ == "LocalEntryNotFoundError":  # of the hub's client
-            reason = "needs model weights, which it fetches from a hub"
-        report["error"] = reason
+        report["error"] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
     print("\n" + json.dumps(report))
 
 

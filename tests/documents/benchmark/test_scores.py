@@ -39,22 +39,13 @@ def test_a_heading_stands_for_one_true_heading_in_the_documents_order() -> None:
     assert heading_scores(headings("First", "Second"), headings("Second", "First")) == (0.5, 0.5, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("true", "read"),
-    [
-        ("Power supply", "2.3 Power supply"),
-        ("Power supply", "Chapter 2. Power supply"),
-        ("Power supply", "IV. POWER SUPPLY"),
-        ("The vector product", "Appendix A: The vector product"),
-        ("A new command", "A new command"),
-        ("A new command", "3 A new command"),
-        ("Efficient use", "E\ufb03cient use"),
-        ("LaTeX and friends", "LAT EX and friends"),
-    ],
-)
-def test_numbers_case_and_ligatures_of_headings_do_not_count(true: str, read: str) -> None:
-    assert heading_scores(headings(true), headings(read)) == (1, 1, 1)
-    same = scores(document(Heading(true, 1), Paragraph("text")), document(Heading(read, 1), Paragraph("text")))
+def test_numbers_case_and_ligatures_of_headings_do_not_count() -> None:
+    read = ["2.3 Power supply", "IV. VECTORS", "Appendix A: The vector product", "A new command", "3 A new command"]
+    true = ["Power supply", "Vectors", "The vector product", "A new command", "A new command"]
+    read += ["Chapter 2. Wiring", "E\ufb03cient use", "LAT EX and friends"]
+    true += ["Wiring", "Efficient use", "LaTeX and friends"]
+    assert heading_scores(headings(*true), headings(*read)) == (1, 1, 1)
+    same = scores(document(*headings(*true), Paragraph("text")), document(*headings(*read), Paragraph("text")))
     assert same.mhs == same.outline == 1
 
 
@@ -118,10 +109,8 @@ def test_tables_are_matched_once_and_missing_ones_count_zero() -> None:
 
 def test_tables_that_share_too_few_words_are_no_match() -> None:
     assert table_scores([(("a", "b"), ("c", "d"))], [(("a", "f"), ("g", "h"))]) == (0, 0)  # 1 of 4
-    assert table_scores([(("a", "b"), ("c", "d"))], [(("a", "b"), ("g", "h"))]) == (
-        pytest.approx(1 - 2 / 6),
-        1,
-    )  # 2 of 4
+    two_of_four = table_scores([(("a", "b"), ("c", "d"))], [(("a", "b"), ("g", "h"))])
+    assert two_of_four == (pytest.approx(1 - 2 / 6), 1)
 
 
 def test_text_lost_and_invented_counts_tables_headings_and_captions() -> None:

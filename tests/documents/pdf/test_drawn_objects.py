@@ -6,7 +6,7 @@ Forms, rotation, crop boxes, dashes, huge pages.
 import random
 import time
 from collections.abc import Callable
-from io import BytesIO
+from typing import Any
 
 import pypdfium2
 import pytest
@@ -16,54 +16,75 @@ from reportlab.pdfgen.canvas import Canvas
 
 from documents.pdf.drawn_objects import drawn_objects
 from documents.pdf.page import Box
+from tests.helpers.pdf_pages import SIZE, Draw, pdf
 
-WIDTH, HEIGHT = 400, 600
-
-
-def drawn(draw: Callable[[Canvas], object]) -> tuple[list[Box], list[Box], list[Box], list[Box]]:
-    """What is found on a page of 400 by 600 points."""
-    data = BytesIO()
-    canvas = Canvas(data, pagesize=(WIDTH, HEIGHT))
-    draw(canvas)
-    canvas.showPage()
-    canvas.save()
-    page = pypdfium2.PdfDocument(data.getvalue())[0]
-    rules, fills, bitmaps, drawings = drawn_objects(page)
-    return [rule.box for rule in rules], list(fills), list(bitmaps), list(drawings)
+Boxes = list[tuple[float, float, float, float]]
 
 
-def close_to(box: Box, expected: tuple[float, float, float, float], points: float = 1.1) -> bool:
-    return all(abs(one - other) <= points for one, other in zip(box, expected, strict=True))
+def drawn(draw: Callable[[Canvas], object], rotation: int = 0, crop: tuple[float, ...] = ()) -> tuple[list[Box], ...]:
+    """Rules, fills, bitmaps and drawings of a page of 400 by 600 points."""
+    page = pypdfium2.PdfDocument(pdf(draw))[0]
+    if crop:
+        page.set_cropbox(*crop)
+    page.set_rotation(rotation)
+    rules, *others = drawn_objects(page)
+    return [rule.box for rule in rules], *map(list, others)
 
 
-def test_a_line_is_a_rule_measured_from_the_top_left() -> None:
-    rules, fills, bitmaps, drawings = drawn(lambda c: c.line(50, 500, 350, 500))
-    assert len(rules) == 1
-    assert close_to(rules[0], (50, 100, 350, 100))
-    assert (fills, bitmaps, drawings) == ([], [], [])
+def near(boxes: Boxes) -> list[Any]:
+    return [pytest.approx(box, abs=1.1) for box in boxes]
 
 
-def test_a_thin_filled_rectangle_is_a_rule_and_a_thick_one_a_fill() -> None:
+def gray(*rectangle: float, shade: float = 0.9, alpha: float = 1) -> Draw:
     def draw(c: Canvas) -> None:
-        c.rect(50, 400, 300, 1, stroke=0, fill=1)
-        c.setFillGray(0.9)
-        c.rect(50, 300, 300, 20, stroke=0, fill=1)
+        c.setFillColorRGB(shade, shade, shade, alpha=alpha)
+        c.rect(*rectangle, stroke=0, fill=1)
 
-    rules, fills, _, drawings = drawn(draw)
-    assert len(rules) == len(fills) == 1
-    assert close_to(rules[0], (50, 199, 350, 200))
-    assert close_to(fills[0], (50, 280, 350, 300))
-    assert drawings == []
+    return draw
 
 
-def test_white_and_transparent_areas_are_not_seen() -> None:
-    def draw(c: Canvas) -> None:
-        c.setFillGray(1)
-        c.rect(50, 300, 300, 20, stroke=0, fill=1)
-        c.setFillColorRGB(0, 0, 0, alpha=0)
-        c.rect(50, 200, 300, 20, stroke=0, fill=1)
+def plot(c: Canvas) -> None:
+    c.rect(100, 300, 200, 150)
+    c.line(110, 310, 290, 440)
 
-    assert drawn(draw) == ([], [], [], [])
+
+def table_with_a_sign(c: Canvas) -> None:
+    c.grid([50, 200, 350], [300, 340, 380, 420])
+    c.circle(70, 320, 16)
+
+
+def curves(c: Canvas) -> None:
+    c.circle(100, 500, 30)
+    c.line(130, 500, 180, 450)
+    c.circle(300, 100, 20)
+
+
+RED = ImageReader(Image.new("RGB", (20, 10), "red"))
+ROUNDED = [(56, 220, 344, 220), (50, 226, 50, 294), (350, 226, 350, 294), (56, 300, 344, 300)]
+LINES = [(50, 180, 350, 180), *((x, 180, x, 300) for x in (50, 200, 350)), *((50, y, 350, y) for y in (220, 260, 300))]
+
+
+@pytest.mark.parametrize(
+    ("draw", "rules", "fills", "bitmaps", "drawings"),
+    [
+        (lambda c: c.line(50, 500, 350, 500), [(50, 100, 350, 100)], [], [], []),
+        (gray(50, 400, 300, 1), [(50, 199, 350, 200)], [], [], []),
+        (gray(50, 300, 300, 20), [], [(50, 280, 350, 300)], [], []),
+        (gray(50, 300, 300, 20, shade=1), [], [], [], []),
+        (gray(50, 300, 300, 20, shade=0, alpha=0), [], [], [], []),
+        (lambda c: c.drawImage(RED, 50, 400, 200, 100), [], [], [(50, 100, 250, 200)], []),
+        (curves, [], [], [], [(70, 70, 180, 150), (280, 480, 320, 520)]),
+        (plot, [], [], [], [(100, 150, 300, 300)]),
+        (table_with_a_sign, LINES, [], [], [(54, 264, 86, 296)]),
+        (lambda c: c.roundRect(50, 300, 300, 80, 6, fill=1), ROUNDED, [(50, 220, 350, 300)], [], []),
+    ],
+    ids=["line", "thin area", "area", "white", "transparent", "bitmap", "curves near each other", "plot with its axes",
+         "sign in a cell of a table", "rounded corners"],
+)  # fmt: skip
+def test_what_is_drawn_is_where_it_is_seen_from_the_top_left(
+    draw: Draw, rules: Boxes, fills: Boxes, bitmaps: Boxes, drawings: Boxes
+) -> None:
+    assert drawn(draw) == (near(rules), near(fills), near(bitmaps), near(drawings))
 
 
 def test_dashes_cells_pieces_and_double_lines_are_one_rule_but_columns_rules_stay_apart() -> None:
@@ -82,13 +103,6 @@ def test_dashes_cells_pieces_and_double_lines_are_one_rule_but_columns_rules_sta
     assert [round(rule.right - rule.left) for rule in rules] == [300, 300, 300, 145, 150]
 
 
-def test_a_grid_gives_each_line_once() -> None:
-    rules = drawn(lambda c: c.grid([50, 150, 350], [300, 320, 340, 360]))[0]
-    horizontal = [rule for rule in rules if rule.right - rule.left > rule.bottom - rule.top]
-    assert [round(rule.top + rule.bottom) / 2 for rule in horizontal] == [240, 260, 280, 300]
-    assert len(rules) == 4 + 3
-
-
 def test_what_a_form_draws_is_found_where_it_is_placed() -> None:
     def draw(c: Canvas) -> None:
         c.beginForm("inner")
@@ -103,76 +117,15 @@ def test_what_a_form_draws_is_found_where_it_is_placed() -> None:
         c.doForm("outer")
         c.line(0, 50, 50, 50)
 
-    rules = drawn(draw)[0]
-    assert len(rules) == 2
-    assert close_to(rules[0], (100, 300, 200, 300))
-    assert close_to(rules[1], (100, 380, 200, 380))
+    assert drawn(draw)[0] == near([(100, 300, 200, 300), (100, 380, 200, 380)])
 
 
 @pytest.mark.parametrize(
     ("rotation", "expected"), [(0, (30, 70, 330, 70)), (180, (30, 430, 330, 430)), (90, (430, 30, 430, 330))]
 )
 def test_coordinates_are_those_of_the_page_as_shown(rotation: int, expected: tuple[float, float, float, float]) -> None:
-    data = BytesIO()
-    canvas = Canvas(data, pagesize=(WIDTH, HEIGHT))
-    canvas.line(50, 500, 350, 500)
-    canvas.showPage()
-    canvas.save()
-    document = pypdfium2.PdfDocument(data.getvalue())
-    page = document[0]
-    page.set_cropbox(20, 70, 380, 570)
-    page.set_rotation(rotation)
-    rules = drawn_objects(document[0])[0]
-    assert len(rules) == 1
-    assert close_to(rules[0].box, expected)
-
-
-def test_curves_and_slanted_lines_near_each_other_are_one_drawing() -> None:
-    def draw(c: Canvas) -> None:
-        c.circle(100, 500, 30)
-        c.line(130, 500, 180, 450)
-        c.circle(300, 100, 20)
-
-    rules, fills, _, drawings = drawn(draw)
-    assert (rules, fills) == ([], [])
-    assert len(drawings) == 2
-    assert close_to(drawings[0], (70, 70, 180, 150))
-
-
-def test_the_axes_of_a_plot_belong_to_it_but_a_tables_lines_do_not_belong_to_a_sign_in_a_cell() -> None:
-    def plot(c: Canvas) -> None:
-        c.rect(100, 300, 200, 150)
-        c.line(110, 310, 290, 440)
-
-    def table(c: Canvas) -> None:
-        c.grid([50, 200, 350], [300, 340, 380, 420])
-        c.circle(70, 320, 16)
-
-    rules, _, _, drawings = drawn(plot)
-    assert rules == []
-    assert len(drawings) == 1
-    assert close_to(drawings[0], (100, 150, 300, 300))
-    rules, _, _, drawings = drawn(table)
-    assert len(rules) == 7
-    assert len(drawings) == 1
-
-
-def test_a_box_with_rounded_corners_is_no_drawing() -> None:
-    def draw(c: Canvas) -> None:
-        c.setFillGray(0.9)
-        c.roundRect(50, 300, 300, 80, 6, stroke=1, fill=1)
-
-    rules, fills, _, drawings = drawn(draw)
-    assert drawings == []
-    assert len(rules) == 4
-    assert close_to(fills[0], (50, 220, 350, 300))
-
-
-def test_a_bitmap_is_where_it_is_shown() -> None:
-    picture = ImageReader(Image.new("RGB", (20, 10), "red"))
-    bitmaps = drawn(lambda c: c.drawImage(picture, 50, 400, 200, 100))[2]
-    assert len(bitmaps) == 1
-    assert close_to(bitmaps[0], (50, 100, 250, 200))
+    rules = drawn(lambda c: c.line(50, 500, 350, 500), rotation, (20, 70, 380, 570))[0]
+    assert rules == near([expected])
 
 
 @pytest.mark.parametrize("slanted", [True, False])
@@ -181,8 +134,8 @@ def test_a_page_with_50_000_paths_takes_bounded_time(slanted: bool) -> None:
 
     def draw(c: Canvas) -> None:
         for _ in range(50_000):
-            x, y = random_.uniform(0, WIDTH), random_.uniform(0, HEIGHT)
-            c.line(x, y, random_.uniform(0, WIDTH), random_.uniform(0, HEIGHT) if slanted else y)
+            x, y = random_.uniform(0, SIZE[0]), random_.uniform(0, SIZE[1])
+            c.line(x, y, random_.uniform(0, SIZE[0]), random_.uniform(0, SIZE[1]) if slanted else y)
 
     started = time.process_time()
     rules, _, _, drawings = drawn(draw)

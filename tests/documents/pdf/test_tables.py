@@ -16,6 +16,7 @@ from documents.pdf.page import Box, Page, PageWord, Rule
 from documents.pdf.table_lines import lines_of, words_in
 from documents.pdf.tables import find_tables, ruled_figures
 from documents.pdf.tabular import is_tabular
+from documents.records import Table
 from tests.helpers.hand_made_pages import cells, drawn_pages, moved, page, rule, story_pdf, words
 
 Rows = tuple[tuple[str, ...], ...]
@@ -26,8 +27,17 @@ def grid(xs: Sequence[float], ys: Sequence[float]) -> list[Rule]:
     return [rule(xs[0], y, xs[-1], y) for y in ys] + [rule(x, ys[0], x, ys[-1]) for x in xs]
 
 
+GRID = grid([100, 200, 300, 400], [100, 120, 140, 160, 180])
+
+
 def rows_of(one: Page) -> list[Rows]:
     return [table.rows for _, table in find_tables(one)]
+
+
+def table_of(one: Page) -> Table:
+    """The only table of a page."""
+    ((_, table),) = find_tables(one)
+    return table
 
 
 def booktabs(left: float = 100.0, top: float = 100.0, rows: Sequence[Sequence[str]] = RATINGS) -> Page:
@@ -37,110 +47,120 @@ def booktabs(left: float = 100.0, top: float = 100.0, rows: Sequence[Sequence[st
     return page(cells(rows, lefts, top + 3), rules)
 
 
+SOME = "the of measured device and when it power supplies cover not before reading manual opened"
+
+
 def prose(left: float, top: float, lines: int, length: int = 9) -> list[PageWord]:
     """A column of running text, its lines equally long as in print."""
-    some = [
-        "the",
-        "of",
-        "measured",
-        "device",
-        "and",
-        "when",
-        "it",
-        "power",
-        "supplies",
-        "cover",
-        "not",
-        "before",
-        "reading",
-        "manual",
-        "opened",
-    ]
-    found: list[PageWord] = []
+    some, found = SOME.split(), []
     for number in range(lines):
         line = words(" ".join(some[(number * 5 + at) % len(some)] for at in range(length)), left, top + 12 * number)
         extra = (left + length * 27 - line[-1].box.right) / (length - 1)
         for at, word in enumerate(line):
-            shift = extra * at
-            found.append(
-                PageWord(
-                    word.text,
-                    Box(word.box.left + shift, *word.box[1:2], word.box.right + shift, word.box[3]),
-                    10,
-                    "Serif",
-                    False,
-                    False,
-                )
-            )
+            box = word.box._replace(left=word.box.left + extra * at, right=word.box.right + extra * at)
+            found.append(replace(word, box=box))
     return found
 
 
-def test_a_full_grid() -> None:
-    one = page(cells(RATINGS, [104, 204, 304], 103, 20), grid([100, 200, 300, 400], [100, 120, 140, 160, 180]))
-    ((box, table),) = find_tables(one)
-    assert table.rows == RATINGS
-    assert (table.header_rows, table.caption, table.page) == (1, "", 1)
+def put(text: str, left: float, top: float, width: float = 5.0, font: str = "Serif") -> PageWord:
+    """A word whose characters are all equally wide."""
+    return PageWord(text, Box(left, top, left + width * len(text), top + 10), 10, font, False, False)
+
+
+def lined(rows: Sequence[Sequence[str]], lefts: Sequence[float], top: float, pitch: float, *ys: float) -> Page:
+    """Cells between rules across the page."""
+    return page(cells(rows, lefts, top, pitch), [rule(100, y, 400, y) for y in ys])
+
+
+def unbroken(rows: Iterable[Sequence[str]]) -> Rows:
+    """Rows whose cells have one line each."""
+    return tuple(tuple(cell.replace("|", " ").replace("oper- a", "opera") for cell in row) for row in rows)
+
+
+SPANNED = (("Model", "Ratings", ""), ("", "Power", "Weight"), ("A1", "12 W", "3.5 kg"), ("B2", "40 W", "7 kg"))
+PARTLY_RULED = [
+    rule(x1, y1, x2, y2)
+    for x1, y1, x2, y2 in (
+        *((100, y, 400, y) for y in (100, 140, 160, 180)), (200, 120, 400, 120),
+        *((x, 100, x, 180) for x in (100, 200, 400)), (300, 120, 300, 180),
+    )
+]  # fmt: skip
+RATED = [("Model", "Rated", "", "Limits", ""), ("", "Power", "Weight", "Low", "High")]
+RATED += [("A1", "12", "3", "1", "9"), ("B2", "13", "4", "2", "8")]
+RATED_RULES = [rule(160, 117, 265, 117), rule(280, 117, 385, 117), *(rule(100, y, 400, y) for y in (100, 133, 165))]
+MODES = [("Option", "Meaning"), ("speed", "how fast the motor turns|when it is not loaded")]
+MODES += [("mode", "one of the oper-|ating modes above"), ("lamp", "on or off")]
+WRAPPED = [("Option", "Meaning of the option"), ("mode", "one of the modes that the table above|names")]
+WRAPPED[1:1] = [("speed", "how fast the motor turns in each of the|modes when it is not loaded")]
+SPEEDS = [("Model", "Power", "Rated"), ("", "(W)", "speed"), ("A1", "12", "3"), ("B2", "40", "7"), ("C3", "8", "9")]
+FIRSTS = [("Model", "Power", "Speed"), ("", "(W)", "Speed"), *SPEEDS[2:]]
+SIGNS = [("Sign", "Meaning"), *((f"sign{n}", f"what {n} is") for n in range(6))]
+NUMBERS = [[str(111 * (row + column)) for column in range(1, 5)] for row in range(8)]
+# a few names may have one width a character; "mm" is wider than any character of code could be
+WIDTHS = [("Quantity", "Value"), *((name, f"{100 + len(name)} mm") for name in ("Width", "Height", "Depth", "Total"))]
+WIDTHS += [(name, f"{107 + len(name)} mm") for name in ("Weight", "Length", "Bottom")]
+EQUALLY_WIDE = [
+    put(part, left, 100 + 14 * row, width)
+    for row, (name, value) in enumerate(WIDTHS)
+    for part, left, width in zip((name, *value.split()), (100, 200, 217.5), (5, 5, 8), strict=False)
+]
+ROWS_OF_LETTERS = [("a", "b"), ("c", "d"), ("e", "f")]
+HIGH = [("Name", "Value", "Use"), *((f"option{n}", f"v{n * 7}", f"case {n}") for n in range(45))]
+TIGHT = words("a-rather-long-one", 113.5, 103 + 14 * 7) + words("what it does", 200, 103 + 14 * 7)  # ends right of 197
+BOLD = [replace(word, bold=True) for word in cells(RATINGS[:1], [100, 200, 300], 100)]
+TABLES: dict[str, tuple[Page, Iterable[Sequence[str]], int]] = {  # page, rows, those of the header
+    "full grid": (page(cells(RATINGS, [104, 204, 304], 103, 20), GRID), RATINGS, 1),
+    "what spans columns or rows stands in each of its cells": (
+        page(cells(SPANNED, [104, 204, 304], 103, 20), PARTLY_RULED),
+        (("Model", "Ratings", "Ratings"), ("Model", *SPANNED[1][1:]), *SPANNED[2:]), 2,
+    ),
+    "rules above, below and under the header": (booktabs(), RATINGS, 1),
+    "a rule under a heading says which columns it spans": (
+        page(cells(RATED, [100, 160, 220, 280, 340], 104, 16), RATED_RULES),
+        (("Model", "Rated", "Rated", "Limits", "Limits"), ("Model", *RATED[1][1:]), *RATED[2:]), 2,
+    ),
+    "a hyphen divides a word of a cell": (
+        page(cells(MODES, [104, 204], 103, 20), grid([100, 200, 400], [100, 120, 151, 182, 202])), MODES, 1
+    ),
+    "no rules between rows of two lines": (
+        lined([*WRAPPED, ("lamp", "on or off")], [104, 204], 103, 14, 100, 117, 182),
+        [*WRAPPED, ("lamp", "on or off")], 1,
+    ),
+    "units under names": (lined(FIRSTS, [100, 200, 300], 103, 14, 100, 130, 175), FIRSTS, 2),
+    "words that go on": (
+        lined(SPEEDS, [100, 200, 300], 103, 14, 100, 130, 175),
+        [("Model", "Power (W)", "Rated speed"), *SPEEDS[2:]], 1,
+    ),
+    "numbers only are no code": (
+        page([put(text, 100 + 80 * c, 103 + 14 * r) for r, row in enumerate(NUMBERS) for c, text in enumerate(row)],
+             [rule(95, y, 400, y) for y in (100, 116, 220)]), NUMBERS, 1,
+    ),
+    "equally wide names are no code": (page(EQUALLY_WIDE, [rule(95, y, 300, y) for y in (98, 112, 212)]), WIDTHS, 1),
+    "words above that stand between the columns": (
+        page([*words("Long heading text over", 160, 103), *words("sub title here", 300, 117),
+              *cells(ROWS_OF_LETTERS, [100, 400], 131)], [rule(100, y, 450, y) for y in (100, 128, 176)]),
+        ROWS_OF_LETTERS, 1,
+    ),
+    "as high as the page": (booktabs(rows=HIGH, top=60), HIGH, 1),
+    "a column starts where the text before ends": (
+        page([*booktabs(rows=SIGNS).words, *TIGHT], [rule(100, y, 300, y) for y in (100, 116, 215)]),
+        [*SIGNS, ("a-rather-long-one", "what it does")], 1,
+    ),
+    "no rules, and a header that stands out": (page([*BOLD, *cells(RATINGS[1:], [100, 200, 300], 114)]), RATINGS, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "rows", "header"), TABLES.values(), ids=TABLES)
+def test_the_rows_and_the_header_of_a_table(one: Page, rows: Iterable[Sequence[str]], header: int) -> None:
+    table = table_of(one)
+    assert table.rows == unbroken(rows)
+    assert table.header_rows == header
+
+
+def test_a_table_has_its_page_and_its_place() -> None:
+    ((box, table),) = find_tables(TABLES["full grid"][0])
+    assert (table.caption, table.page) == ("", 1)
     assert box == pytest.approx((100, 100, 400, 180), abs=1)
-
-
-def test_what_spans_columns_or_rows_stands_in_each_of_its_cells() -> None:
-    rows = (("Model", "Ratings", ""), ("", "Power", "Weight"), ("A1", "12 W", "3.5 kg"), ("B2", "40 W", "7 kg"))
-    rules = [rule(100, y, 400, y) for y in (100, 140, 160, 180)] + [rule(200, 120, 400, 120)]
-    rules += [rule(x, 100, x, 180) for x in (100, 200, 400)] + [rule(300, 120, 300, 180)]
-    one = page(cells(rows, [104, 204, 304], 103, 20), rules)
-    ((_, table),) = find_tables(one)
-    assert table.rows == (("Model", "Ratings", "Ratings"), ("Model", "Power", "Weight"), *rows[2:])
-    assert table.header_rows == 2
-
-
-def test_rules_above_below_and_under_the_header() -> None:
-    ((_, table),) = find_tables(booktabs())
-    assert table.rows == RATINGS
-    assert table.header_rows == 1
-
-
-def test_a_rule_under_a_heading_says_which_columns_it_spans() -> None:
-    rows = (("Model", "Rated", "", "Limits", ""), ("", "Power", "Weight", "Low", "High"), ("A1", "12", "3", "1", "9"))
-    rows = (*rows, ("B2", "13", "4", "2", "8"))
-    lefts = [100, 160, 220, 280, 340]
-    rules = [rule(100, y, 400, y) for y in (100, 133, 165)] + [rule(160, 117, 265, 117), rule(280, 117, 385, 117)]
-    ((_, table),) = find_tables(page(cells(rows, lefts, 104, 16), rules))
-    assert table.rows == (
-        ("Model", "Rated", "Rated", "Limits", "Limits"),
-        ("Model", "Power", "Weight", "Low", "High"),
-        *rows[2:],
-    )
-    assert table.header_rows == 2
-
-
-def test_lines_of_a_cell_are_joined_also_where_a_hyphen_divides_a_word() -> None:
-    rows = (
-        ("Option", "Meaning"),
-        ("speed", "how fast the motor turns|when it is not loaded"),
-        ("mode", "one of the oper-|ating modes above"),
-        ("lamp", "on or off"),
-    )
-    joined = (
-        rows[0],
-        ("speed", "how fast the motor turns when it is not loaded"),
-        ("mode", "one of the operating modes above"),
-        rows[3],
-    )
-    in_grid = page(cells(rows, [104, 204], 103, 20), grid([100, 200, 400], [100, 120, 151, 182, 202]))
-    assert rows_of(in_grid) == [joined]
-
-
-def test_a_wrapped_cell_between_rules_without_lines_between_rows() -> None:
-    rows = (
-        ("Option", "Meaning of the option"),
-        ("speed", "how fast the motor turns in each of the|modes when it is not loaded"),
-        ("mode", "one of the modes that the table above|names"),
-        ("lamp", "on or off"),
-    )
-    one = page(cells(rows, [104, 204], 103, 14), [rule(100, y, 400, y) for y in (100, 117, 182)])
-    ((_, table),) = find_tables(one)
-    assert [row[0] for row in table.rows] == ["Option", "speed", "mode", "lamp"]
-    assert table.rows[1][1] == "how fast the motor turns in each of the modes when it is not loaded"
 
 
 @pytest.mark.parametrize("below", [False, True])
@@ -164,16 +184,14 @@ def test_ruled_boxes_with_the_caption_of_a_figure_are_a_drawing() -> None:
     ruled = grid([98, 198, 298, 398], [98, 114, 128, 142, 158])
     read = cells(RATINGS, [103, 203, 303], 101)
 
-    def drawn(*below: PageWord, **more: Sequence[Box]) -> bool:
-        one = page([*read, *below], ruled, **more)
+    def drawn(text: str, top: float = 164, **more: Sequence[Box]) -> bool:
+        one = page([*read, *words(text, 103, top)], ruled, **more)
         return bool(ruled_figures(one, find_tables(one)))
 
-    assert drawn(*words("Fig. 2 Terminal block", 103, 164))
-    assert not drawn()
-    assert not drawn(*words("Table 2: Ratings", 103, 164))
-    assert not drawn(*words("Figure 2 shows the ratings", 103, 164))
+    assert drawn("Fig. 2 Terminal block")
+    assert not any(map(drawn, ("", "Table 2: Ratings", "Figure 2 shows the ratings")))
     # the caption belongs to the picture between
-    assert not drawn(*words("Fig. 2 Pump", 103, 262), drawings=[Box(98, 162, 398, 260)])
+    assert not drawn("Fig. 2 Pump", 262, drawings=[Box(98, 162, 398, 260)])
 
 
 @pytest.mark.parametrize("upright", [False, True])
@@ -183,13 +201,7 @@ def test_boxes_apart_that_lines_join_are_no_table(upright: bool) -> None:
     Then turned, so that they are in two columns.
     """
     boxes = [Box(x, y, x + 60, y + 30) for x in (100, 180, 260) for y in (100, 165)]
-    lines = [
-        (160, 115, 180, 115),
-        (240, 115, 260, 115),
-        (160, 180, 180, 180),
-        (240, 180, 260, 180),
-        (290, 130, 290, 165),
-    ]
+    lines = [(x, y, x + 20, y) for y in (115, 180) for x in (160, 240)] + [(290, 130, 290, 165)]
     if upright:
         boxes = [Box(box.top, box.left, box.bottom, box.right) for box in boxes]
         lines = [(y1, x1, y2, x2) for x1, y1, x2, y2 in lines]
@@ -204,21 +216,20 @@ def test_boxes_apart_that_lines_join_are_no_table(upright: bool) -> None:
     assert rows_of(page(named, [rule(*ends) for ends in {*sides, *lines}])) == []
 
 
-def test_a_sentence_above_a_table_is_no_caption() -> None:
+@pytest.mark.parametrize(
+    ("lines", "caption"),
+    [
+        (["Table 3 shows the ratings."], ""),
+        (["Table 3: Ratings of the models that were", "measured at room temperature"],
+         "Table 3: Ratings of the models that were measured at room temperature"),
+    ],
+)  # fmt: skip
+def test_a_sentence_is_no_caption_and_a_caption_may_have_several_lines(lines: list[str], caption: str) -> None:
     one = booktabs()
-    ((box, table),) = find_tables(page([*words("Table 3 shows the ratings.", 100, 80), *one.words], one.rules))
-    assert table.caption == ""
-    assert box.top >= 99
-
-
-def test_a_caption_of_several_lines() -> None:
-    one = booktabs()
-    lines = [
-        *words("Table 3: Ratings of the models that were", 100, 72),
-        *words("measured at room temperature", 100, 84),
-    ]
-    ((_, table),) = find_tables(page([*lines, *one.words], one.rules))
-    assert table.caption == "Table 3: Ratings of the models that were measured at room temperature"
+    above = [word for at, text in enumerate(reversed(lines)) for word in words(text, 100, 84 - 12 * at)]
+    ((box, table),) = find_tables(page([*above, *one.words], one.rules))
+    assert table.caption == caption
+    assert (box.top >= 99) == (not caption)
 
 
 def test_two_tables_side_by_side_have_their_own_captions() -> None:
@@ -228,97 +239,21 @@ def test_two_tables_side_by_side_have_their_own_captions() -> None:
     assert [(table.caption, len(table.rows[0])) for _, table in found] == [("Table 1: Left", 3), ("Table 2: Right", 2)]
 
 
-def test_units_under_names_are_a_header_row_and_words_that_go_on_are_not() -> None:
-    rows = [("Model", "Power", "Rated"), ("", "(W)", "speed"), ("A1", "12", "3"), ("B2", "40", "7"), ("C3", "8", "9")]
-    rules = [rule(100, y, 400, y) for y in (100, 130, 175)]
-    lefts = [100, 200, 300]
-    ((_, table),) = find_tables(
-        page(cells([(*row[:2], "Speed") if n < 2 else row for n, row in enumerate(rows)], lefts, 103), rules)
-    )
-    assert table.rows[:2] == (("Model", "Power", "Speed"), ("", "(W)", "Speed"))
-    assert table.header_rows == 2
-    ((_, table),) = find_tables(page(cells(rows, lefts, 103), rules))
-    assert table.rows[0] == ("Model", "Power (W)", "Rated speed")
-    assert table.header_rows == 1
-
-
 def test_parts_of_a_symbol_above_each_other_are_one_cell() -> None:
-    rows = [("Sign", "Meaning"), *((f"sign{n}", f"what {n} is") for n in range(6))]
-    one = booktabs(rows=rows)
-    symbol = PageWord("=", Box(220, 125, 226, 133), 10, "Symbol", False, False)
-    ((_, table),) = find_tables(page([*one.words, symbol], one.rules))
-    assert len(table.rows) == 7
-
-
-def test_a_table_of_contents_without_dots_is_no_table() -> None:
-    rows = [(f"{n} How the part number {n} is used", str(3 * n)) for n in range(1, 9)]
-    one = page(
-        cells([("Contents of this book", "1"), *rows], [100, 400], 103), [rule(100, y, 420, y) for y in (100, 230)]
-    )
-    assert rows_of(one) == []
+    one, symbol = booktabs(rows=SIGNS), PageWord("=", Box(220, 125, 226, 133), 10, "Symbol", False, False)
+    assert len(table_of(page([*one.words, symbol], one.rules)).rows) == 7
 
 
 def test_a_word_set_sideways_in_a_grid_is_in_its_cell() -> None:
-    one = page(cells(RATINGS, [124, 204, 304], 103, 20), grid([100, 200, 300, 400], [100, 120, 140, 160, 180]))
     side = PageWord("side", Box(104, 141, 114, 159), 10, "Serif", False, False, upright=False)
-    ((_, table),) = find_tables(replace(one, words=(*one.words, side)))
-    assert "side" in table.rows[2][0]
+    assert "side" in table_of(page([*cells(RATINGS, [124, 204, 304], 103, 20), side], GRID)).rows[2][0]
 
 
-def test_a_table_of_numbers_only_is_no_code() -> None:
-    rows = [[str(111 * (row + column)) for column in range(1, 5)] for row in range(8)]
-    found = [
-        PageWord(text, Box(100 + 80 * c, 103 + 14 * r, 115 + 80 * c, 113 + 14 * r), 10, "Serif", False, False)
-        for r, row in enumerate(rows)
-        for c, text in enumerate(row)
-    ]
-    one = page(found, [rule(95, y, 400, y) for y in (100, 116, 220)])
-    assert rows_of(one) == [tuple(map(tuple, rows))]
-
-
-def test_short_words_that_happen_to_be_equally_wide_are_no_code() -> None:
-    """The few names of a table may have one width a character; "mm" is wider than any character of code could be."""
-    names = ("Width", "Height", "Depth", "Weight", "Length", "Bottom", "Total")
-    rows = [("Quantity", "Value"), *((name, f"{100 + 7 * at} mm") for at, name in enumerate(names))]
-    found = [
-        PageWord(part, Box(left, 100 + 14 * row, left + width * len(part), 110 + 14 * row), 10, "Serif", False, False)
-        for row, (name, value) in enumerate(rows)
-        for part, left, width in zip((name, *value.split()), (100, 200, 217.5), (5, 5, 8), strict=False)
-    ]
-    assert rows_of(page(found, [rule(95, y, 300, y) for y in (98, 112, 212)])) == [tuple(rows)]
-
-
-def test_a_table_as_high_as_the_page() -> None:
-    rows = [("Name", "Value", "Use"), *((f"option{n}", f"v{n * 7}", f"case {n}") for n in range(45))]
-    ((_, table),) = find_tables(booktabs(rows=rows, top=60))
-    assert len(table.rows) == 46
-
-
-def test_a_column_that_starts_where_the_text_before_ends() -> None:
-    rows = [("Name", "Meaning"), *((f"option{n}", f"what {n} does") for n in range(6))]
-    one = booktabs(rows=rows)
-    tight = words("a-rather-long-one", 113.5, 103 + 14 * 7) + words("what it does", 200, 103 + 14 * 7)
-    assert tight[0].box.right > 197
-    rules = [rule(100, y, 300, y) for y in (100, 116, 215)]
-    ((_, table),) = find_tables(page([*one.words, *tight], rules))
-    assert table.rows[-1] == ("a-rather-long-one", "what it does")
-
-
-BOLD_HEADER = [
-    word
-    for text, left in (("Model", 100), ("Power", 200), ("Weight", 300))
-    for word in words(text, left, 100, bold=True)
-]
-
-
-def test_a_table_without_rules_under_a_caption_or_with_a_header_that_stands_out() -> None:
-    body = cells(RATINGS[1:], [100, 200, 300], 114)
-    assert rows_of(page([*BOLD_HEADER, *body])) == [RATINGS]
+def test_a_table_without_rules_under_a_caption() -> None:
     above, below = prose(100, 20, 4, 12), prose(100, 200, 20, 12)
     captioned = [*words("Table 3: Ratings", 100, 80), *cells(RATINGS, [100, 200, 300], 100)]
-    ((_, table),) = find_tables(page([*above, *captioned, *below]))
-    assert table.rows == RATINGS
-    assert table.caption == "Table 3: Ratings"
+    table = table_of(page([*above, *captioned, *below]))
+    assert (table.rows, table.caption) == (RATINGS, "Table 3: Ratings")
 
 
 @pytest.mark.parametrize("columns", [2, 3])
@@ -327,8 +262,7 @@ def test_the_lines_of_a_product_are_one_cell(columns: int, pitch: float) -> None
     """Products side by side without rules, as in a catalogue."""
     rows = [[f"Chair {3 * row + column}|Price {row} EUR|Made of wood" for column in range(columns)] for row in range(4)]
     found = cells(rows, [60.0 + 120 * column for column in range(columns)], 100, pitch)
-    (table,) = rows_of(page(found))
-    assert table == tuple(tuple(text.replace("|", " ") for text in row) for row in rows)
+    assert rows_of(page(found)) == [unbroken(rows)]
 
 
 def test_raised_figures_in_a_column_of_numbers() -> None:
@@ -336,33 +270,44 @@ def test_raised_figures_in_a_column_of_numbers() -> None:
     assert is_tabular(lines_of(found))
 
 
-def test_words_in_columns_that_nothing_says_are_a_table() -> None:
-    pairs = [("Author", "M. Example"), ("Date", "1 May"), ("Version", "2.0"), ("Status", "final"), ("Pages", "12")]
-    assert rows_of(page(cells(pairs, [100, 180], 100))) == []
+LISTED = [(f"{n} How the part number {n} is used", str(3 * n)) for n in range(1, 9)]
+FRAMES = [*grid([100, 380], [100, 250]), *grid([112, 378], [124, 240]), rule(100, 124, 378, 124)]
+PAIRS = [("Author", "M. Example"), ("Date", "1 May"), ("Version", "2.0"), ("Status", "final"), ("Pages", "12")]
+CODE = ["def  f(x):", "x      = 1", "long  = 22", "return  x", "y      = 3", "z      = 4"]
+CODE_WORDS = [
+    put(part, 60 + 6 * line.index(part), 100 + 12 * n, 6, "Courier")
+    for n, line in enumerate(CODE)
+    for part in line.split()
+]
 
 
-def test_a_frame_in_a_frame_is_no_table() -> None:
-    text = [*words("Example 3:", 105, 104), *prose(120, 130, 8)]
-    assert (
-        rows_of(page(text, grid([100, 380], [100, 250]) + grid([112, 378], [124, 240]) + [rule(100, 124, 378, 124)]))
-        == []
-    )
+@pytest.mark.parametrize(
+    "one",
+    [
+        lined([("Contents of this book", "1"), *LISTED], [100, 400], 103, 14, 100, 230),
+        page(cells(PAIRS, [100, 180], 100)),
+        page([*words("Example 3:", 105, 104), *prose(120, 130, 8)], FRAMES),
+        page(CODE_WORDS, grid([50, 570], [95, 180])),
+    ],
+    ids=["contents without dots", "words in columns that nothing says are a table", "a frame in a frame", "code"],
+)
+def test_what_is_no_table(one: Page) -> None:
+    assert find_tables(one) == []
+
+
+MUST_NOT = "The motor must not run while the cover is open, as its fan would take in dust."
 
 
 def test_a_real_page_with_spans_and_paragraphs_in_cells() -> None:
     style = getSampleStyleSheet()["BodyText"]
-    long = Paragraph("The motor must not run while the cover is open, as its fan would take in dust.", style)
-    data = [["Part", "Values", ""], ["", "low", "high"], ["Fan", "10 V", "12 V"], ["Motor", "230 V", long]]
+    data = [["Part", "Values", ""], ["", "low", "high"], ["Fan", "10 V", "12 V"]]
+    data.append(["Motor", "230 V", Paragraph(MUST_NOT, style)])
     lines = [("GRID", (0, 0), (-1, -1), 0.5, colors.black), ("SPAN", (1, 0), (2, 0)), ("SPAN", (0, 0), (0, 1))]
     text = [Paragraph("Read this before. " * 30, style), Spacer(1, 20)]
     ((_, one),) = drawn_pages(story_pdf([*text, Flowable(data, [80, 100, 160], style=lines), *text]))
-    ((_, table),) = find_tables(one)
-    assert table.rows == (
-        ("Part", "Values", "Values"),
-        ("Part", "low", "high"),
-        ("Fan", "10 V", "12 V"),
-        ("Motor", "230 V", "The motor must not run while the cover is open, as its fan would take in dust."),
-    )
+    table = table_of(one)
+    assert table.rows[:3] == (("Part", "Values", "Values"), ("Part", "low", "high"), ("Fan", "10 V", "12 V"))
+    assert table.rows[3:] == (("Motor", "230 V", MUST_NOT),)
     assert table.header_rows == 2
 
 
@@ -370,11 +315,7 @@ def test_a_real_page_with_spans_and_paragraphs_in_cells() -> None:
     "found",
     [
         prose(50, 100, 40) + prose(320, 100, 40),
-        [
-            word
-            for n in range(12)
-            for word in words(f"{n}. press the button and wait until it is lit", 60, 100 + 14 * n)
-        ],
+        [word for n in range(12) for word in words(f"{n}. press the button and wait till it is lit", 60, 100 + 14 * n)],
         [word for n in range(9) for word in words(f"{n + 1} Chapter {'. ' * 30} {7 * n}", 60, 100 + 14 * n)],
         [word for n in range(9) for word in words("E = m c", 200, 100 + 30 * n) + words(f"({n})", 500, 100 + 30 * n)],
     ],
@@ -387,41 +328,17 @@ def test_what_is_no_table_between_rules_of_header_and_footer(found: list[PageWor
     assert find_tables(page(found, grid([50, 570], [95, bottom]))) == []
 
 
-def test_code_in_a_frame_is_no_table() -> None:
-    code = ["def  f(x):", "x      = 1", "long  = 22", "return  x", "y      = 3", "z      = 4"]
-    found = [
-        PageWord(
-            part,
-            Box(60 + 6 * line.index(part), 100 + 12 * n, 60 + 6 * (line.index(part) + len(part)), 110 + 12 * n),
-            10,
-            "Courier",
-            False,
-            False,
-        )
-        for n, line in enumerate(code)
-        for part in line.split()
-    ]
-    assert find_tables(page(found, grid([50, 570], [95, 180]))) == []
-
-
 _words = st.builds(
     lambda text, left, top: words(text, left, top)[0],
     st.text("abcXYZ019.,-()", min_size=1, max_size=12),
     st.floats(0, 580).map(lambda x: round(x / 20) * 20.0),
     st.floats(0, 800).map(lambda y: round(y / 12) * 12.0),
 )
-_rules = st.tuples(
-    st.sampled_from([50, 150, 250, 400]),
-    st.sampled_from([40, 100, 124, 300]),
-    st.sampled_from([60, 200, 400]),
+_rules = st.builds(
+    lambda left, top, length, level: rule(left, top, left + length * level, top + length * (not level)),
+    st.sampled_from([50, 150, 250, 400]), st.sampled_from([40, 100, 124, 300]), st.sampled_from([60, 200, 400]),
     st.booleans(),
-).map(
-    lambda spec: (
-        rule(spec[0], spec[1], spec[0] + spec[2], spec[1])
-        if spec[3]
-        else rule(spec[0], spec[1], spec[0], spec[1] + spec[2])
-    )
-)
+)  # fmt: skip
 
 
 @given(st.lists(_words, max_size=60), st.lists(_rules, max_size=14), st.floats(-20, 20), st.floats(-20, 20))
@@ -437,9 +354,7 @@ def test_tables_say_only_what_the_page_says_wherever_it_stands(
         cells_ = [_letters([cell]) for row in table.rows for cell in row]
         assert all(cell <= inside for cell in cells_)  # nothing invented
         assert set(inside) == set().union(*cells_)  # nothing lost
-    assert [table.rows for _, table in find_tables(moved(one, round(x), round(y)))] == [
-        table.rows for _, table in tables
-    ]
+    assert rows_of(moved(one, round(x), round(y))) == [table.rows for _, table in tables]
 
 
 def _letters(texts: Iterable[str]) -> Counter[str]:

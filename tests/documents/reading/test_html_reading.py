@@ -45,43 +45,8 @@ def test_title_and_levels(markup: str, title: str, headings: list[tuple[str, int
     assert outline(markup) == (title, headings)
 
 
-def table(markup: str) -> Table:
-    (found,) = blocks(f"<table>{markup}</table>")
-    assert isinstance(found, Table)
-    return found
-
-
-def test_cells_that_span_stand_in_every_place() -> None:
-    found = table(
-        "<tr><th rowspan=2>a<th colspan=2>b</tr><tr><th>c<th>d</tr><tr><td>1<td rowspan=0>2<td>3</tr><tr><td colspan=x>"
-        "4<td>5</tr>"
-    )
-    assert found.rows == (("a", "b", "b"), ("a", "c", "d"), ("1", "2", "3"), ("4", "5", ""))
-    assert found.header_rows == 2
-    assert table("<tr><td rowspan=9>a<td>b</tr><tr><td>c</tr>").rows == (("a", "b"), ("a", "c"))
-
-
-def test_header_rows_are_those_of_header_cells() -> None:
-    assert table("<tr><td>a<td>b</tr><tr><td>c<td>d</tr>").header_rows == 0
-    assert table("<tr><th>a<td>b</tr><tr><th>c<td>d</tr>").header_rows == 0
-    assert table("<tr><th>a<th>b</tr><tr><th>c<td>d</tr>").header_rows == 1
-    assert table("<thead><tr><td>a<td>b</tr></thead><tr><td>c<td>d</tr>").header_rows == 1
-
-
-def test_tables_that_only_place_things_are_no_tables() -> None:
-    cell = "<tr><td>{}<td>b</tr>"
-    assert blocks("<table><tr><td>a<td>b</tr></table>") == [Paragraph("a"), Paragraph("b")]
-    assert blocks("<table><tr><td>a</tr><tr><td>b</tr></table>") == [Paragraph("a"), Paragraph("b")]
-    found = blocks(
-        f"<table>{cell.format('<h2>A</h2>')}{cell.format('<table>' + cell.format(1) * 2 + '</table>')}</table>"
-    )
-    assert [type(block) for block in found] == [Heading, Paragraph, Table, Paragraph]
-
-
 def test_a_huge_table_is_bounded() -> None:
-    document = read(
-        "<table>" + "<tr>" + "<td colspan=1000 rowspan=999999999>x" * 3 + "</tr>" + "<tr></tr>" * 5000 + "</table>"
-    )
+    document = read(f"<table><tr>{'<td colspan=1000 rowspan=999999999>x' * 3}</tr>{'<tr></tr>' * 5000}</table>")
     (found,) = document.blocks
     assert isinstance(found, Table)
     assert len(found.rows) == 200
@@ -109,12 +74,8 @@ def test_images_are_only_read_by_the_caller_s_loader() -> None:
         return PNG if source == "p.png" else None
 
     document = parse_html(page.encode(), "a.html", load)
-    assert document.blocks == (
-        Paragraph("a far b"),
-        Image(PNG, ".png", "near"),
-        Paragraph("c"),
-        Image(PNG, ".png", "data"),
-    )
+    near, data = Image(PNG, ".png", "near"), Image(PNG, ".png", "data")
+    assert document.blocks == (Paragraph("a far b"), near, Paragraph("c"), data)
     assert asked == ["http://host/x.png", "p.png"]
 
 
@@ -143,64 +104,8 @@ def test_encodings_and_entities(data: bytes, text: str) -> None:
     assert " ".join(block.text for block in parse_html(data, "a.html").blocks if isinstance(block, Paragraph)) == text
 
 
-@pytest.mark.parametrize(
-    ("markup", "text"),
-    [
-        ("$320<sup>1</sup> for 10<sup>6</sup> m<sup>2</sup>", "$320¹ for 10⁶ m²"),
-        ("H<sub>2</sub>O, 5<sup>th</sup>, e<sup>-<i>x</i>/2</sup>", "H₂O, 5th, e^(-x/2)"),
-        ("a<sup><a href='#f'>1</a></sup>, b<a href='#f'><sup>2</sup></a>, c<a class=footnote-reference href='#f'>3</a>",
-         "a [1], b [2], c [3]"),
-        ("d<sup class=reference><a href='#4'>[4]</a></sup><sup><a href='#'>[5]</a></sup>, e<sup role=noteref>*</sup>",
-         "d [4] [5], e [*]"),
-        ("x<a href='p.html'><sup>TM</sup></a> <a href='#part'>part 1</a>", "x\u2122 part 1"),
-        ("<math><msup><mi>r</mi><mn>2</mn></msup> <msubsup><mi>x</mi><mi>i</mi><mn>3</mn></msubsup>"
-         " <mfrac><mn>1</mn><mn>2</mn></mfrac></math>", "r² xᵢ³ 1/2"),
-        ("a" + "<sup>" * 1500 + "b", "a^(^(^(^ᵇ)))"),
-    ],
-)  # fmt: skip
-def test_raised_and_lowered_text_keeps_its_place_and_marks_of_notes_stand_apart(markup: str, text: str) -> None:
-    assert blocks(f"<p>{markup}") == [Paragraph(text)]
-    (found,) = blocks(f"<table><tr><td>{markup}</td><td>b</td></tr><tr><td>c</td></tr></table>")
-    assert isinstance(found, Table)
-    assert found.rows[0][0] == text
-
-
-@pytest.mark.parametrize(
-    ("markup", "text", "left_out"),
-    [
-        ("5 <del>10</del><s>9</s> <i style='text-decoration:line-through red'>8</i> EUR", "5 EUR",
-         'struck text left out: 3 x, 3 words, e.g. "10"'),
-        ("<ruby>東京<rp>(</rp><rt>Tokyo</rt><rp>)</rp></ruby>へ", "東京へ",
-         'readings of ruby left out: 1 x, 1 word, e.g. "Tokyo"'),
-        ("a<span hidden>b c</span><b style='DISPLAY : none'>d</b><u style='visibility:hidden'>e</u>"
-         "<i hidden=until-found>f</i>", "af", 'hidden text left out: 3 x, 4 words, e.g. "b c"'),
-        ("a<script>var b</script><style>c</style>", "a", 'scripts and styles left out: 2 x, 3 words, e.g. "var b"'),
-        ("a<button>Buy now</button><input value=x>", "a",
-         'dialogs, fields and buttons left out: 1 x, 2 words, e.g. "Buy now"'),
-        ("a<template>b</template><svg><text>c</text></svg>", "a", 'embedded objects left out: 2 x, 2 words, e.g. "b"'),
-    ],
-)  # fmt: skip
-def test_text_that_is_none_of_the_document_is_counted(markup: str, text: str, left_out: str) -> None:
-    found = read(f"<p>{markup}</p><h2 hidden></h2>")
-    assert (found.blocks, found.left_out) == ((Paragraph(text),), (left_out,))
-    assert read(f"<table><tr><td>{markup}<td>b</tr><tr><td>c</tr></table>").left_out == (left_out,)
-
-
-def test_hidden_rows_and_cells_of_a_table_are_left_out() -> None:
-    hidden = "<tr style='display: none'><td>e<td>f</tr><tbody aria-hidden=true><tr><td>g<td>h</tbody>"
-    found = read(f"<table><tr><td>a<td hidden>b<td>c<tr><td>1<td>2</tr>{hidden}</table>")
-    assert found.blocks == (Table((("a", "c"), ("1", "2")), 0),)
-    assert found.left_out == ('hidden text left out: 3 x, 5 words, e.g. "b"',)
-    assert read("<table><tr><td>a<td>b<tr hidden><td>1<td>2</table>").blocks == (Paragraph("a"), Paragraph("b"))
-
-
-def test_what_stands_outside_of_the_main_part_is_counted() -> None:
-    page = "<nav>Home</nav><div>Before <b>it</b></div><main><p>x</main><div><p>Behind it</div>"
-    assert read(page).blocks == (Paragraph("x"),)
-    assert set(read(page).left_out) == {
-        'navigation and contents left out: 1 x, 1 word, e.g. "Home"',
-        'text outside of the main part left out: 2 x, 4 words, e.g. "Before it"',
-    }
+def test_raised_text_is_nested_a_few_levels_deep() -> None:
+    assert blocks("<p>a" + "<sup>" * 1500 + "b") == [Paragraph("a^(^(^(^ᵇ)))")]
 
 
 @pytest.mark.parametrize("data", [b"", b"  \n", b"\xef\xbb\xbf", b"\x00\x00"])
@@ -222,9 +127,8 @@ def test_deep_nesting_is_bounded_and_reported(tag: str) -> None:
 
 TAGS = ["p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h3", "table", "tr", "td", "th", "thead", "caption",
         "pre", "section", "figure", "figcaption", "img", "a", "b", "br", "header", "nav", "main", "svg", "math",
-        "article", "/p", "/div", "/ul", "/li", "/table", "/h1", "/pre",
-        "/section", "/figure", "img alt=x src=p.png", "p class=caption", "div class=figure",
-        "td colspan=3 rowspan=2"]  # fmt: skip
+        "article", "/p", "/div", "/ul", "/li", "/table", "/h1", "/pre", "/section", "/figure", "img alt=x src=p.png",
+        "p class=caption", "div class=figure", "td colspan=3 rowspan=2"]  # fmt: skip
 
 
 @given(st.lists(st.one_of(st.sampled_from(TAGS).map("<{}>".format), st.text(max_size=8)), max_size=30))

@@ -14,7 +14,7 @@ import pytest
 
 import infer
 from common.errors import SomeFailedError, exit_code
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command, done, refused
 from tests.helpers.river_corpus import QUESTIONS, write_index, write_questions
 
 PLAIN = ("--system", "harness.systems.retrieve_read.RetrieveRead", "--system.k", "2")
@@ -36,9 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(place: Path, *options: str, system: tuple[str, ...] = (*PLAIN, *BM25)) -> Ended:
-    ended = command(place, "infer.py", "ask", *system, *options)
-    assert ended.code == 0, ended.err
-    return ended
+    return done(place, "infer.py", "ask", *system, *options)
 
 
 def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,13 +50,10 @@ def records(ended: Ended) -> list[dict]:
 
 def test_one_question_as_text(place: Path) -> None:
     lines = ask(place, "--question", "  alba\nriver ").out.splitlines()
-    assert lines[:3] == ["Question: alba river", "", "1. Alba"]
-    assert "   alba river joins brune" in lines
-    assert "Answer: none, no reader is configured." in lines
-    assert lines[-1].startswith("Cost: 1 retriever call, 0 model calls, 0 tokens, retrieval ")
+    assert {"Question: alba river", "1. Alba", "   alba river joins brune"} <= {*lines}
 
 
-@pytest.mark.parametrize("options", [("--json",), ("--json", "true"), ("--json", "--width", "40"), ("--json=true",)])
+@pytest.mark.parametrize("options", [("--json",), ("--json", "true")])
 def test_one_question_as_json_with_or_without_a_value(place: Path, options: tuple[str, ...]) -> None:
     ended = ask(place, "--question", "alba river", *options)
     record = json.loads(ended.out)
@@ -68,15 +63,8 @@ def test_one_question_as_json_with_or_without_a_value(place: Path, options: tupl
     assert record["costs"]["retriever_calls"] == 1
 
 
-def test_json_false_is_text(place: Path) -> None:
-    assert ask(place, "--question", "alba river", "--json", "false").out.startswith("Question: ")
-
-
 def test_a_file_of_questions(place: Path) -> None:
-    text = ask(place, *FILE, "--limit", "2").out
-    assert text.count("Question: ") == 2
-    assert "\n\nQuestion: calder river\n" in text
-    assert "\nGold: ocean\n" in text
+    assert ask(place, *FILE, "--limit", "2", "--json", "false").out.count("Question: ") == 2
     found = records(ask(place, *FILE, "--json"))
     assert [(record["question_id"], record["question"]) for record in found] == [each[:2] for each in QUESTIONS]
     assert [record["evidence"][0]["passage"]["title"] for record in found] == list(FIRST.values())
@@ -97,10 +85,8 @@ def test_shipped_passages_are_enough_without_a_retriever(place: Path) -> None:
 def test_lines_of_standard_input(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     typed("alba river\n\n  \ncalder  river", monkeypatch)
     found = records(ended := ask(place, "--json"))
-    assert [(record["question_id"], record["question"]) for record in found] == [
-        ("1", "alba river"),
-        ("4", "calder river"),  # the number of its line
-    ]
+    asked = [(record["question_id"], record["question"]) for record in found]
+    assert asked == [("1", "alba river"), ("4", "calder river")]  # the numbers of the lines
     assert "Question (" not in ended.err  # no prompt
 
 
@@ -108,12 +94,10 @@ def test_a_line_that_is_no_text_fails_alone(place: Path, monkeypatch: pytest.Mon
     lines = ["\ufeffalba river".encode(), b"", b"cald\xe9r river", b"elbe fulda mountain " * 2000]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n".join(lines)), encoding="ascii"))
     ended = command(place, "infer.py", "ask", *PLAIN, *BM25, "--json")
-    line = refused(ended, SomeFailedError.exit_code, "1 of 3 questions failed: 3: question 3 is not UTF-8 text")
-    assert line.endswith("The others are done.")
+    refused(ended, SomeFailedError.exit_code, "1 of 3 questions failed: 3: question 3 is not UTF-8 text")
     found = records(ended)
     assert [each["question_id"] for each in found] == ["1", "3", "4"]
     assert [len(each["evidence"]) for each in found] == [2, 0, 2]
-    assert found[1]["notes"]["error"].startswith("question 3 is not UTF-8 text: convert it")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe"), encoding="utf-8"))
     refused(command(place, "infer.py", "ask", *PLAIN, *BM25), 3, "question 1 is not UTF-8 text")
 

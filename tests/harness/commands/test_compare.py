@@ -221,11 +221,13 @@ def test_systems_are_named_after_their_configs() -> None:
         "a": ["evaluate", "--config", "a.yaml", "--out", "x", "--limit=3"],
         "b": ["evaluate", "--config", "c/b.yaml", "--out", "x", "--limit=3"],
     }
-    configs = [word for name in ("a", "x/a", "a-2", "y/a") for word in ("--config", f"{name}.yaml")]
+    configs = [word for name in ("a", "a-2", "x/a", "y/a") for word in ("--config", f"{name}.yaml")]
     named = systems_of(["evaluate", *configs])
     assert {name: args[2] for name, args in named.items()} == {
-        "a-1": "a.yaml", "a-3": "x/a.yaml", "a-2": "a-2.yaml", "a-4": "y/a.yaml",
+        "a-1": "a.yaml", "a-2": "a-2.yaml", "a-3": "x/a.yaml", "a-4": "y/a.yaml",
     }  # fmt: skip
+    with pytest.raises(UserError, match="would be named a-1, a-2, a-2"):
+        systems_of(["evaluate", "--config", "a.yaml", "--config", "x/a.yaml", "--config", "a-2.yaml"])
 
 
 def test_a_config_may_list_systems_with_their_options(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ import yaml
 
 from common.records import clean
 from models.dmqr.strategies import Pool
-from tests.helpers.commands import Ended, command
-from tests.helpers.fault_server import ANY
-from tests.helpers.llm_servers import FaultServer, fault_server
+from tests.helpers.commands import Ended, done
+from tests.helpers.fake_server import ANY, ChatServer, chat_server
 from tests.helpers.river_corpus import write_index
 
 STRATEGIES = ("gqr", "kwr")
@@ -43,13 +42,13 @@ REPLIES = {  # the reader answers with the last word of the first passage
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
-    with fault_server(tmp_path_factory.mktemp("server") / "plan.json", REPLIES, key="") as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatServer]:
+    with chat_server(REPLIES, key="") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Path:
     root = tmp_path_factory.mktemp("dialogue")
     write_index(root)
     options = {"model": "tiny", "base_url": server.base_url, "key_variable": None}
@@ -62,7 +61,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path
             "init_args": {
                 "retriever": {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}},
                 "rewriter": rewriter, "strategies": list(strategies), "fusion": "rrf", "k": 2,
-                "reader": {"class_path": "tests.helpers.judge_lm.FirstPassage"},
+                "reader": {"class_path": "tests.helpers.echo_reader.FirstPassage"},
             },
         }  # fmt: skip
         (root / f"{name}.yaml").write_text(yaml.safe_dump({"system": strategy}))
@@ -71,9 +70,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path
 
 def ask(place: Path, monkeypatch: pytest.MonkeyPatch, *options: str, lines: Sequence[str] = LINES) -> Ended:
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
-    ended = command(place, "infer.py", "ask", *options)
-    assert ended.code == 0, ended.err[-3000:]
-    return ended
+    return done(place, "infer.py", "ask", *options)
 
 
 def records(ended: Ended) -> list[dict[str, Any]]:
@@ -97,12 +94,6 @@ def test_the_rewriter_reads_the_last_turns_and_every_query_stands_alone(
     assert [record["text"] for record in (first, second, third)] == ["brune", "ocean", "lake"]
     shown = clean(ask(place, monkeypatch, *options).out)
     assert f"(Rewritten by the system's rewriter, typed: {LINES[2]}) Question: dorn ends lake" in shown
-
-
-def test_without_turns_each_question_stands_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = records(ask(place, monkeypatch, "--config", "own.yaml", "--json"))
-    assert [record["question"] for record in alone] == [*LINES]
-    assert not any("typed" in record for record in alone)
 
 
 def test_turns_are_put_before_a_question_whose_rewriter_reads_none(

@@ -19,12 +19,11 @@ import pytest
 import yaml
 
 from datamodules.formats.rewrites import read_rewrites
-from harness.rewriters import distilled
 from models.dmqr.strategies import POOL, Pool
 from tests.conftest import NAMES
 from tests.helpers.commands import Ended, command
-from tests.helpers.fault_server import ANY, PASSING
-from tests.helpers.llm_servers import KEY, ROOT, FaultServer, fault_server, files_with
+from tests.helpers.fake_server import ANY, KEY, PASSING, ChatServer, chat_server, files_with
+from tests.helpers.runs import ROOT
 
 STRATEGIES = ("gqr", "decomposition")
 pytestmark = pytest.mark.usefixtures("_key")
@@ -62,7 +61,14 @@ def write_rows(folder: Path, questions: Sequence[str], name: str = "train.jsonl"
     (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def write_model(folder: Path, server: FaultServer, **options: Any) -> None:
+def known(folder: Path, count: int) -> tuple[list[str], dict[str, dict[str, Any]]]:
+    """Questions in the training file, and the model's replies."""
+    asked = texts(count)
+    write_rows(folder, asked)
+    return asked, {prompt(text): said(made_of(text)) for text in asked}
+
+
+def write_model(folder: Path, server: ChatServer, **options: Any) -> None:
     own = {"model": "tiny", "base_url": server.base_url, "key_variable": "TEST_LLM_KEY", "max_retries": 2, **options}
     (folder / "llm.yaml").write_text(
         yaml.safe_dump({"class_path": "harness.llm.endpoint.ChatEndpoint", "init_args": own})
@@ -109,7 +115,7 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     replies[ANY] = NOTHING
     faults = {prompt(text): [kind] for text, kind in zip(asked, PASSING, strict=False)}
     faults[prompt(broken)] = ["invalid"] * 3  # all attempts of the first run, none of the second
-    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+    with chat_server(replies, faults=faults) as server:
         write_model(tmp_path, server, usd_per_million_prompt_tokens=1.0, usd_per_million_reply_tokens=10.0)
         first = run(tmp_path, code=3)
         found, counted = rows(tmp_path), manifest(tmp_path)
@@ -128,31 +134,24 @@ def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> No
     assert (costs["model_calls"], costs["repairs"], costs["failed_calls"]) == (len(asked) + 1, 1, 1)
     assert costs["tokens"] == 100 * len(asked)
     assert costs["usd"] == pytest.approx((100 * len(asked) + 50 * len(asked)) / 1e6)
-    for part in (f"model calls {len(asked) + 1}", "repairs 1", "failed calls 1"):
-        assert f"{part}, " in first.out
-    line = rf"1 of {len(asked)} questions failed: \w+: .* no valid JSON .*\. Type the same command again"
-    assert re.search(line, first.err)
+    assert f"1 of {len(asked)} questions failed: " in first.err
     assert "fell back to the question" not in first.err  # counted once, at the end
     # typed again, the failed question alone is asked, and its rewrites come at its place
     assert f"reusing {len(asked) - 1} rewrites" in again.err
-    assert {text: after[text] - before.get(text, 0) for text in after if after[text] != before.get(text, 0)} == {
-        prompt(broken): 1
-    }
+    asked_again = {text: after[text] - before.get(text, 0) for text in after}
+    assert {text: count for text, count in asked_again.items() if count} == {prompt(broken): 1}
     assert rows(tmp_path) == [*examples, *expected([broken]), expected([unusable])[0]]
     assert not (tmp_path / "out.partial").exists()
-    read = list(read_rewrites("rewrites", str(tmp_path / "out/rewrites.jsonl")))
-    assert [(each.question, each.strategy, each.rewrite) for each in read] == [
-        tuple(row.values()) for row in rows(tmp_path)
-    ]
+    read = read_rewrites("rewrites", str(tmp_path / "out/rewrites.jsonl"))
+    written = [[*row.values()] for row in rows(tmp_path)]
+    assert [[each.question, each.strategy, each.rewrite] for each in read] == written
     assert not files_with(KEY, tmp_path)
 
 
 @pytest.mark.whole_run
 def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
-    asked = texts(40)
-    write_rows(tmp_path, asked)
-    replies = {prompt(text): said(made_of(text)) for text in asked}
-    with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.1) as server:
+    asked, replies = known(tmp_path, 40)
+    with chat_server(replies, delay_seconds=0.1) as server:
         write_model(tmp_path, server, concurrency=2)
         code = (
             f"import harness.rewriters.distilled as r, infer, sys; r.QUESTIONS_AT_ONCE = 4; sys.argv[1:] = {GIVEN!r}; "
@@ -177,40 +176,21 @@ def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith((".tmp", "out."))] == []
 
 
-def test_an_interrupted_run_continues_without_a_response_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distilled, "QUESTIONS_AT_ONCE", 3)
-    asked = texts(10)
-    write_rows(tmp_path, asked)
-    replies = {prompt(text): said(made_of(text)) for text in asked}
-    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[7]): ["invalid"] * 3}) as server:
+def test_an_endpoint_that_forbids_ends_the_work_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    """Without a cache of replies, too: what is answered is in the journal."""
+    asked, replies = known(tmp_path, 40)  # two batches
+    with chat_server(replies, faults={prompt(asked[35]): ["403"]}) as server:
         write_model(tmp_path, server, cache=None)
-        run(tmp_path, code=3)
-        assert rows(tmp_path) == expected([*asked[:7], *asked[8:]])
-        run(tmp_path)
+        assert "32 of 40 questions are kept" in run(tmp_path, code=2).err
+        assert "reusing 32 rewrites from earlier runs" in run(tmp_path).err
         requests = server.counts()["requests"]
     assert rows(tmp_path) == expected(asked)
-    assert {text: requests[prompt(text)] for text in asked if text != asked[7]} == dict.fromkeys(
-        [*asked[:7], *asked[8:]], 1
-    )
-
-
-def test_an_endpoint_that_forbids_ends_the_work_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    asked = texts(40)  # in two batches
-    write_rows(tmp_path, asked)
-    replies = {prompt(text): said(made_of(text)) for text in asked}
-    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[35]): ["403"]}) as server:
-        write_model(tmp_path, server)
-        ended = run(tmp_path, code=2)
-        assert "32 of 40 questions are kept: type the same command again to go on." in ended.err
-        assert "reusing 32 rewrites from earlier runs" in run(tmp_path).err
-    assert rows(tmp_path) == expected(asked)
+    assert {requests[prompt(text)] for text in asked[:32]} == {1}
 
 
 def test_other_options_start_over_and_a_larger_limit_does_not(tmp_path: Path) -> None:
-    asked = texts(4)
-    write_rows(tmp_path, asked)
-    replies = {prompt(text): said(made_of(text)) for text in asked}
-    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[1]): ["400", "always"]}) as server:
+    asked, replies = known(tmp_path, 4)
+    with chat_server(replies, faults={prompt(asked[1]): ["400", "always"]}) as server:
         write_model(tmp_path, server)
         run(tmp_path, "--limit", "2", code=3)
         more = run(tmp_path, "--limit", "4", code=3)
@@ -231,29 +211,27 @@ def test_rewrites_that_repeat_the_question_are_counted_and_may_be_left_out(
         prompt(two): said({"gqr": "none", "decomposition": "  ;"}),
         ANY: said({"gqr": made_of(two)["gqr"]}),
     }
-    with fault_server(tmp_path / "plan.json", replies) as server:
+    with chat_server(replies) as server:
         write_model(tmp_path, server)
         ended = run(tmp_path, "--questions", "[train.jsonl, more.jsonl]", "--keep_unchanged", keep)
     found = manifest(tmp_path)["rewrites"]
     assert len(rows(tmp_path)) == kept
     assert found["with_the_same_words_as_the_question"] == 1
     assert found["dropped"]["unchanged"] == ({} if keep == "true" else {"gqr": 1})
-    assert ("of these the same words as the question" in ended.out) == (keep == "true")
     assert manifest(tmp_path)["costs"].get("usd") is None
     assert "US dollars unknown" in ended.out
 
 
 def test_turns_of_a_dialogue_are_asked_with_its_history(tmp_path: Path) -> None:
     history = ("where was name1 born", "in the city")
-    lines = [{"question": "where is it", "strategy": "gqr", "rewrite": "old", "history": [*history]},
-             {"question": "where is it", "strategy": "kwr", "rewrite": "old", "history": [*history]},
-             {"question": "where is it", "strategy": "gqr", "rewrite": "old"}]  # fmt: skip
+    line = {"question": "where is it", "strategy": "gqr", "rewrite": "old"}
+    lines = [line | {"history": [*history]}, line | {"strategy": "kwr", "history": [*history]}, line]
     (tmp_path / "turns.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     replies = {
         prompt("where is it", history): said({"gqr": "city of name1", "decomposition": "name1"}),
         prompt("where is it"): said({"gqr": "place", "decomposition": "place"}),
     }
-    with fault_server(tmp_path / "plan.json", replies) as server:
+    with chat_server(replies) as server:
         write_model(tmp_path, server)
         run(tmp_path, "--questions", "turns.jsonl", "--layout", "rewrites")
     assert [(row["rewrite"], row.get("history", [])) for row in rows(tmp_path)] == [
@@ -268,10 +246,9 @@ def test_the_model_chooses_and_what_it_does_not_choose_is_no_rewrite(tmp_path: P
     asked = [Template(Pool().selection_prompt(STRATEGIES)).substitute(question=text) for text in (one, two)]
     chosen = said({"gqr": made_of(one)["gqr"]})
     chosen["text"] += "\nreason: it is short"
-    with fault_server(tmp_path / "plan.json", {asked[0]: chosen, asked[1]: NOTHING, ANY: NOTHING}) as server:
+    with chat_server({asked[0]: chosen, asked[1]: NOTHING, ANY: NOTHING}) as server:
         write_model(tmp_path, server)
         run(tmp_path, "--adaptive", "true")
     assert rows(tmp_path) == expected([one])[:1]
-    assert (
-        manifest(tmp_path)["rewrites"]["dropped"]["unusable"] == manifest(tmp_path)["failures"] == {}
-    )  # none is a choice
+    found = manifest(tmp_path)
+    assert found["rewrites"]["dropped"]["unusable"] == found["failures"] == {}  # none is a choice

@@ -83,9 +83,9 @@ def test_given_scores_rank_and_no_encoder_is_loaded(study: Callable[..., Ended],
         scores = [float(item["score"]) / temperature for item in reversed(row["ctxs"])]
         assert [hit["retriever"] for hit in found] == pytest.approx(scores, rel=1e-4)
     assert "given scores: 8 of 8 questions; temperature" in ended.out
-    assert "fitted on 20 training questions; cosine: 0 of 8 questions\n" in ended.out
+    assert "fitted on 20 training questions\n" in ended.out
     settings = report(tmp_path / "report")["study"]
-    assert settings["temperature"] == settings["temperatures"]["given"] == pytest.approx(temperature)
+    assert settings["temperatures"]["given"] == pytest.approx(temperature)
     assert "| BM25 |" in ended.out  # over the shipped passages, as without given scores
 
 
@@ -124,7 +124,7 @@ def test_without_given_scores_the_cosine_ranks_all(study: Callable[..., Ended], 
     ended = study(
         fid_rows(4), training=with_scores(fid_rows(20, seed=1))
     )  # those of training are not of this retriever
-    assert "given scores: 0 of 4 questions; cosine of " in ended.out
+    assert "scores: cosine of " in ended.out
     assert "shipped passages: 4 of 4 questions; temperature" in ended.out
     settings = report(tmp_path / "report")["study"]
     assert list(settings["temperatures"]) == ["cosine"]

@@ -1,6 +1,6 @@
 """`infer.py evaluate --judge`.
 
-A trained tiny language model judges one system and several, and its figures are those of a plain loop.
+A language model judges one system and several, and its figures are those of a plain loop.
 """
 
 import json
@@ -18,14 +18,13 @@ from common.errors import INTERRUPTED
 from common.files import sha256
 from common.records import Passage
 from harness.evaluation.judge import CREDIT
-from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.llm.structured import json_object
 from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import Ended, command
-from tests.helpers.judge_lm import JUDGED, judge_options, save_judge
 from tests.helpers.layout_rows import FRESHQA, as_csv
 from tests.helpers.reports import cells, measured_cells, questions, report
+from tests.helpers.scripted_lm import JUDGED, Judge, judge_options
 from tests.helpers.tiny_lm import PLACES, document, question
 
 RETRIEVER = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
@@ -46,12 +45,12 @@ ROWS = [
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten questions, an index of their passages, two systems, and a judge."""
     root = tmp_path_factory.mktemp("judged")
-    save_judge(root / "judge")
+    judge_options(root / "judge")
     build_bm25([Passage.of(title, text[0]) for row in ROWS for title, text in row["context"]], root / "index")
     for name, reader in (("first", "FirstPassage"), ("last", "LastPassage")):
         system = {
             "class_path": "harness.systems.retrieve_read.RetrieveRead",
-            "init_args": {"retriever": RETRIEVER, "k": 3, "reader": {"class_path": f"tests.helpers.judge_lm.{reader}"}},
+            "init_args": {"retriever": RETRIEVER, "k": 3, "reader": f"tests.helpers.echo_reader.{reader}"},
         }
         (root / f"{name}.yaml").write_text(yaml.safe_dump({"system": system}))
     (root / "questions.json").write_text(json.dumps(ROWS))
@@ -91,7 +90,7 @@ class Loop:
 
     def __init__(self, place: Path) -> None:
         self.folder = place / "judge"
-        self.lm = CausalLm(str(self.folder), device="cpu")
+        self.lm = Judge()
         self.asked: set[str] = set()
 
     def fields(self, option: str, valid: Any, documents: Sequence[Passage] = (), **texts: str) -> dict[str, Any] | None:
@@ -186,7 +185,7 @@ def test_freshqa_is_measured_by_the_judge_and_by_kind(place: Path, loop: Loop) -
 def test_the_report_carries_verdicts_prompts_failures_and_costs(single: Path, place: Path) -> None:
     record = report(single)["judge"]
     prompt = Prompt.load(str(place / "judge" / "answer_prompt.yaml"))
-    assert record["model"] == CausalLm(str(place / "judge"), device="cpu").name
+    assert record["model"] == Judge.name
     assert record["prompts"]["answers"] == {"name": "answer_prompt", "hash": prompt.hash}
     found = cells(single)
     assert record["verdicts"] == found["judge costs", "all", "verdicts"]
@@ -244,26 +243,26 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
     place: Path, single: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[Chat] = []
-    reply = CausalLm.reply
+    reply = Judge.reply
 
-    def stops(self: CausalLm, chats: Sequence[Chat]) -> list[Reply]:
+    def stops(self: Judge, chats: Sequence[Chat]) -> list[Reply]:
         if len(counted) + len(chats) > 20:
             raise KeyboardInterrupt
         counted.extend(chats)
         return reply(self, chats)
 
     monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 4)
-    monkeypatch.setattr(CausalLm, "reply", stops)
+    monkeypatch.setattr(Judge, "reply", stops)
     assert evaluate(place, "stopped").code == INTERRUPTED
     assert 16 < len(counted) <= 20
     assert [*(place / "stopped.partial").glob("verdicts-*.jsonl")]
     again: list[Chat] = []
 
-    def counts(self: CausalLm, chats: Sequence[Chat]) -> list[Reply]:
+    def counts(self: Judge, chats: Sequence[Chat]) -> list[Reply]:
         again.extend(chats)
         return reply(self, chats)
 
-    monkeypatch.setattr(CausalLm, "reply", counts)
+    monkeypatch.setattr(Judge, "reply", counts)
     ended = evaluate(place, "stopped")
     assert ended.code == 0, ended.err
     assert f"reusing {len(counted)} values of verdicts from earlier runs" in ended.err
@@ -276,15 +275,13 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
 
 def test_one_language_model_is_loaded_for_all_systems(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    load = CausalLm.__init__
+    load = Judge.__init__
 
-    def counts(self: CausalLm, *args: Any, **kwargs: Any) -> None:
+    def counts(self: Judge, *args: Any, **kwargs: Any) -> None:
         loaded.append("once")
         load(self, *args, **kwargs)
 
-    monkeypatch.setattr(CausalLm, "__init__", wraps(load)(counts))
-    ended = evaluate(
-        place, "loaded", "--judge.llm.batch_tokens", "512", "--judge.verdicts", "[passages]", systems=("first", "last")
-    )
+    monkeypatch.setattr(Judge, "__init__", wraps(load)(counts))
+    ended = evaluate(place, "loaded", "--judge.verdicts", "[passages]", systems=("first", "last"))
     assert ended.code == 0, ended.err
     assert loaded == ["once"]

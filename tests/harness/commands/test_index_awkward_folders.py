@@ -5,7 +5,6 @@ A line in the report for each file, never a crash.
 
 import io
 import os
-import socket
 import sys
 import time
 import zipfile
@@ -37,9 +36,8 @@ def docx(parts: dict[str, bytes]) -> bytes:
 
 def pdf(pages: int = 1, password: str = "", text: bool = True) -> bytes:
     canvas = pytest.importorskip("reportlab.pdfgen.canvas")
-    encrypt = (
-        pytest.importorskip("reportlab.lib.pdfencrypt").StandardEncryption(password, strength=128) if password else None
-    )
+    locks = pytest.importorskip("reportlab.lib.pdfencrypt")
+    encrypt = locks.StandardEncryption(password, strength=128) if password else None
     packed = io.BytesIO()
     drawn = canvas.Canvas(packed, encrypt=encrypt)
     for number in range(1, pages + 1):
@@ -58,11 +56,9 @@ def pdf(pages: int = 1, password: str = "", text: bool = True) -> bytes:
 
 def test_an_empty_folder_and_one_without_documents(tmp_path: Path) -> None:
     (tmp_path / "manuals").mkdir()
-    refused(
-        index(tmp_path), 65, "manuals holds no document that can be indexed: 0 files", "PDF, HTML, DOCX and Markdown"
-    )
+    refused(index(tmp_path, fails=True), 65, "manuals holds no document that can be indexed: 0 files")
     write_files(tmp_path / "manuals", {"a.py": "print()\n", "picture.png": PNG, "b.md": ""})
-    refused(index(tmp_path), 65, "3 files, 1 documents that could not be read; the first: b.md: is empty")
+    refused(index(tmp_path, fails=True), 65, "3 files, 1 documents that could not be read; the first: b.md: is empty")
     assert not (tmp_path / "indexes/lexical").exists()
     rows = report(tmp_path)
     assert (rows["b.md"]["status"], rows["a.py"]["status"]) == ("failed", "left out")
@@ -73,13 +69,8 @@ def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> No
     nested = "<!doctype html><html><body>" + "<div>" * 200_000 + "deep" + "</div>" * 200_000
     files: dict[str, str | bytes] = {
         "good.md": manual("Alba"),
-        "named.pdf": (
-            "<!doctype html><html><head><title>Brune</title></head><body><h1>Brune</h1><p>A page.</p></body></html>"
-        ),
-        "outside.html": (
-            "<html><body><h1>Corda</h1><p>See.</p><img src='../../secret.png'><img src='http://192.0.2.1/x.png'></body>"
-            "</html>"
-        ),
+        "named.pdf": "<!doctype html><title>Brune</title><body><h1>Brune</h1><p>A page.</p>",
+        "outside.html": "<html><h1>Corda</h1><p>See.</p><img src='../../secret.png'><img src='http://192.0.2.1/x.png'>",
         "broken.pdf": b"%PDF-1.7\n" + b"garbage " * 100,
         "locked.pdf": pdf(password="secret"),
         "scanned.pdf": pdf(text=False),
@@ -106,8 +97,7 @@ def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> No
     (tmp_path / "manuals/lost.md").symlink_to("nothing.md")
     os.mkfifo(tmp_path / "manuals/pipe.md")
     began = time.monotonic()
-    ended = index(tmp_path, "--reading.mebibytes", "700")
-    assert ended.code == 0, ended.err
+    index(tmp_path, "--reading.mebibytes", "700")
     assert time.monotonic() - began < 100
     rows = report(tmp_path)
     assert rows.keys() == {*files, "link.md", "loop", "lost.md", "pipe.md"} - {".git/config.md"} | {".git"}
@@ -115,24 +105,23 @@ def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> No
     whys = {name: row.get("why", "") for name, row in rows.items()}
     assert rows["good.md"]["status"] == rows["named.pdf"]["status"] == rows["outside.html"]["status"] == "indexed"
     assert rows["named.pdf"]["left_out"] == ["named .pdf, read as html"]
-    for name in ("broken.pdf", "locked.pdf", "scanned.pdf", "empty.md", "blank.md", "bomb.docx", "noise.pdf"):
-        assert rows[name]["status"] == "failed", (name, rows[name])
-    assert "password" in whys["locked.pdf"]
-    assert whys["empty.md"] == "is empty."
-    for name in ("archive.zip", "program.py", "style.css", "picture.png", "letter.doc"):
-        assert rows[name]["status"] == "left out", (name, rows[name])
-    assert whys["program.py"] == whys["style.css"] == "no PDF, HTML, DOCX or Markdown file"
-    assert whys[".hidden.md"] == whys[".git"] == "hidden"
-    assert whys["link.md"] == "a link that leads out of the folder"
-    assert whys["loop"] == "a link to a folder"
-    assert whys["lost.md"] == "a link that leads nowhere"
-    assert whys["pipe.md"] == "no regular file"
+    for status, names in (
+        ("failed", "broken.pdf locked.pdf scanned.pdf empty.md blank.md bomb.docx noise.pdf"),
+        ("left out", "archive.zip program.py style.css picture.png letter.doc"),
+    ):
+        assert {name: rows[name]["status"] for name in names.split()} == dict.fromkeys(names.split(), status)
+    for name, why in {
+        "locked.pdf": "password", "empty.md": "empty", "program.py": "no PDF", ".hidden.md": "hidden",
+        ".git": "hidden", "link.md": "leads out of the folder", "loop": "a link to a folder",
+        "lost.md": "leads nowhere", "pipe.md": "no regular file",
+    }.items():  # fmt: skip
+        assert why in whys[name], name
     texts = " ".join(row["text"] for row in passages(tmp_path))
     assert "Secret" not in texts
     assert not (tmp_path / "indexes/lexical/images").is_dir() or not os.listdir(tmp_path / "indexes/lexical/images")
     page = (tmp_path / "indexes/manuals.documents/report.md").read_text()
     assert all(f"- {name}: " in page for name in ("broken.pdf", "locked.pdf"))
-    assert index(tmp_path, "--reading.mebibytes", "700").code == 0
+    index(tmp_path, "--reading.mebibytes", "700")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
@@ -146,7 +135,6 @@ def test_odd_names(tmp_path: Path) -> None:
         with open(folder + b"/" + name, "wb") as file:
             file.write(f"Document {number} tells of zebra{number}.\n".encode())
     ended = index(tmp_path)
-    assert ended.code == 0, ended.err
     assert f"{len(names)} documents ({len(names)} read)" in ended.err
     assert "caf\\xe9.md" in report(tmp_path)
     assert "\x1b" not in ended.err + (tmp_path / "indexes/manuals.documents/report.md").read_text()
@@ -163,7 +151,7 @@ def test_files_and_folders_without_permission(tmp_path: Path) -> None:
     (tmp_path / "manuals/shut.md").chmod(0)
     (tmp_path / "manuals/closed").chmod(0)
     try:
-        assert index(tmp_path).code == 0
+        index(tmp_path)
     finally:
         (tmp_path / "manuals/closed").chmod(0o700)
     rows = report(tmp_path)
@@ -172,18 +160,11 @@ def test_files_and_folders_without_permission(tmp_path: Path) -> None:
 
 
 def test_a_document_that_takes_too_long_hurts_only_itself(tmp_path: Path) -> None:
-    write_files(
-        tmp_path / "manuals",
-        {"a.md": manual("Alba"), "slow.md": manual("Slow", chapters=15_000), "z.md": manual("Zulu")},
-    )
-    ended = index(tmp_path, "--reading.seconds", "1", "--workers", "1")
-    assert ended.code == 0, ended.err
+    slow = manual("Slow", chapters=15_000)
+    write_files(tmp_path / "manuals", {"a.md": manual("Alba"), "slow.md": slow, "z.md": manual("Zulu")})
+    index(tmp_path, "--reading.seconds", "1", "--workers", "1")
     rows = report(tmp_path)
-    assert {name: row["status"] for name, row in rows.items()} == {
-        "a.md": "indexed",
-        "slow.md": "failed",
-        "z.md": "indexed",
-    }
+    assert rows["a.md"]["status"] == rows["z.md"]["status"] == "indexed"
     assert rows["slow.md"]["why"] == "takes more than 1 s to read (--reading.seconds)"
     (failure,) = (tmp_path / "indexes/manuals.documents/read").glob("*/*/failure.json")
     known_since = failure.stat().st_mtime_ns
@@ -193,26 +174,13 @@ def test_a_document_that_takes_too_long_hurts_only_itself(tmp_path: Path) -> Non
     assert report(tmp_path)["slow.md"]["status"] == "indexed"  # with more time it is
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS holds on Linux")
-def test_a_document_that_takes_too_much_memory_hurts_only_itself(tmp_path: Path) -> None:
-    write_files(
-        tmp_path / "manuals",
-        {"a.md": manual("Alba"), "large.md": "word " * 12_000_000, "z.md": manual("Zulu")},
-    )
-    ended = index(tmp_path, "--reading.mebibytes", "256", "--workers", "1")
-    assert ended.code == 0, ended.err
-    rows = report(tmp_path)
-    assert rows["large.md"]["why"] == "takes more than 256 MiB of memory to read (--reading.mebibytes)"
-    assert rows["a.md"]["status"] == rows["z.md"]["status"] == "indexed"
-
-
 def test_a_file_larger_than_the_memory_is_not_even_read(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"a.md": manual("Alba")})
     with (tmp_path / "manuals/huge.pdf").open("wb") as file:
         file.write(b"%PDF-1.7\n")
         file.truncate(50 * 2**30)  # sparse
     began = time.monotonic()
-    assert index(tmp_path).code == 0
+    index(tmp_path)
     assert time.monotonic() - began < 20
     assert report(tmp_path)["huge.pdf"]["why"].startswith("has 50.0 GiB, more than the memory to read it (2048 MiB")
 
@@ -249,7 +217,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
 def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) -> None:
     page = "# Wiring\n\nConnect both.\n\n![Figure 1: Terminals](pictures/a%20b.png)\n"
     write_files(tmp_path / "manuals", {"one.md": page, "pictures/a b.png": PNG})
-    assert index(tmp_path).code == 0
+    index(tmp_path)
     (image,) = [row for row in passages(tmp_path) if row["metadata"]["kind"] == "image"]
     file = tmp_path / "indexes/lexical/images" / image["metadata"]["image"]
     assert file.read_bytes() == PNG
@@ -269,16 +237,16 @@ def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
     """
     line = '{"title": "Tarn", "text": "A tarn is a mountain lake."}\n'
     write_files(tmp_path, {"manuals/a.md": manual("Alba"), "x.jsonl": line, "y.jsonl": line.replace("Tarn", "Fell")})
-    assert index(tmp_path).code == 0
+    index(tmp_path)
     alone = passages(tmp_path)
-    refused(index(tmp_path, "--corpus", "x.jsonl"), 2, "holds another index")
-    assert index(tmp_path, "--corpus", "x.jsonl", "--overwrite", "true").code == 0
+    refused(index(tmp_path, "--corpus", "x.jsonl", fails=True), 2, "holds another index")
+    index(tmp_path, "--corpus", "x.jsonl", "--overwrite", "true")
     both = passages(tmp_path)
     assert (both[0]["title"], both[1:]) == ("Tarn", alone)
     assert "up to date" in index(tmp_path, "--corpus", "x.jsonl").err
-    refused(index(tmp_path, "--corpus", "y.jsonl"), 2, "holds another index", "corpus")
+    refused(index(tmp_path, "--corpus", "y.jsonl", fails=True), 2, "holds another index", "corpus")
     write_files(tmp_path / "manuals", {"b.md": manual("Bora")})
-    assert index(tmp_path, "--corpus", "x.jsonl").code == 0
+    index(tmp_path, "--corpus", "x.jsonl")
     assert [each["title"] for each in passages(tmp_path)][: len(both)] == [each["title"] for each in both]
     assert len(passages(tmp_path)) == 1 + 2 * len(alone)
 
@@ -287,14 +255,8 @@ def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"a.md": manual("Alba")})
     folder = read_folder(tmp_path / "manuals", tmp_path / "indexes/manuals.documents", limits=ReadingLimits(workers=1))
     with folder.locked():
-        refused(
-            index(tmp_path),
-            2,
-            "manuals.documents is in use by process",
-            socket.gethostname(),
-            "--reading.document_cache",
-        )
-    assert index(tmp_path).code == 0
+        refused(index(tmp_path, fails=True), 2, "manuals.documents is in use by process", "--reading.document_cache")
+    index(tmp_path)
     with folder.locked(), pytest.raises(UserError, match="in use"), folder.locked():
         pass
 
@@ -302,8 +264,7 @@ def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_pdf_of_2000_pages_in_bounded_memory(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"long.pdf": pdf(pages=2000)})
-    ended = index(tmp_path, "--reading.mebibytes", "1024")
-    assert ended.code == 0, ended.err
+    index(tmp_path, "--reading.mebibytes", "1024")
     row = report(tmp_path)["long.pdf"]
     assert row["pages"] == 2000
     assert sum(row["segments"].values()) >= 2000
@@ -314,8 +275,7 @@ def test_a_pdf_of_2000_pages_in_bounded_memory(tmp_path: Path) -> None:
 
 def test_segments_of_a_pdf_are_cited_with_their_page_and_its_text_is_compared(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"pump.pdf": pdf(pages=3)})
-    ended = index(tmp_path)
-    assert ended.code == 0, ended.err
+    index(tmp_path)
     row = report(tmp_path)["pump.pdf"]
     assert (row["format"], row["pages"]) == ("pdf", 3)
     assert 0 <= row["lost"] < 0.04  # the last line of each page, which looks like a footer

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from common.files import digests
@@ -32,36 +31,27 @@ def folder(tmp_path: Path) -> Path:
 
 def test_answers_cite_document_and_headings_and_print_the_table(folder: Path) -> None:
     ended = index(folder)
-    assert ended.code == 0, ended.err
     assert "manuals: 3 documents (3 read), 14 segments (11 text, 3 table)." in ended.err
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--system.k", "2", "--question", "ratings Corda")
-    assert asked.code == 0, asked.err
     assert "Manual of the Corda [old/corda.md: Ratings of the Corda]" in asked.out
-    assert "   | Corda 1 | 24 V           |\n   | Corda 2 | 48 V           |\n" in asked.out
+    assert "   | Corda 1 | 24 V |\n   | Corda 2 | 48 V |\n" in asked.out
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "ratings Corda", "--json")
-    (table,) = [
-        hit["passage"] for hit in json.loads(asked.out)["evidence"] if hit["passage"]["metadata"]["kind"] == "table"
-    ][:1]
+    found = [hit["passage"] for hit in json.loads(asked.out)["evidence"]]
+    table = next(each for each in found if each["metadata"]["kind"] == "table")
     assert table["text"] == "| model | supply voltage |\n| --- | --- |\n| Corda 1 | 24 V |\n| Corda 2 | 48 V |"
-    assert table["metadata"] == {
-        "document": "old/corda.md",
-        "document_title": "Manual of the Corda",
-        "headings": ["Ratings of the Corda"],
-        "kind": "table",
-    }
+    assert table["metadata"].items() >= {"document": "old/corda.md", "document_title": "Manual of the Corda"}.items()
+    assert table["metadata"]["headings"] == ["Ratings of the Corda"]
 
 
 def test_a_text_of_several_documents_is_shown_once_with_all_of_them(folder: Path) -> None:
     warning = "# {0}\n\n{0} pumps water.\n\n## Warning\n\nDisconnect the mains before cleaning.\n"
     write_files(folder / "manuals", {f"{name}.md": warning.format(name) for name in ("xeno", "yari", "zeta")})
-    assert index(folder).code == 0
+    index(folder)
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "disconnect mains cleaning", "--json")
     evidence = [hit["passage"] for hit in json.loads(asked.out)["evidence"]]
     (shown,) = [passage for passage in evidence if passage["text"].startswith("Disconnect")]
     found = [shown["metadata"]["document"], *shown["metadata"]["copies"]]
     assert sorted(found) == ["xeno.md", "yari.md", "zeta.md"]
-    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "disconnect mains cleaning")
-    assert f"[{found[0]} (also {found[1]}, {found[2]}): Warning]" in asked.out
 
 
 def test_only_what_has_changed_is_read_again(folder: Path) -> None:
@@ -76,10 +66,9 @@ def test_only_what_has_changed_is_read_again(folder: Path) -> None:
 
     (folder / "manuals/alba.md").write_text(manual("Alba deluxe"))
     ended = index(folder)
-    assert ended.code == 0, ended.err  # another corpus, and nobody had to say --overwrite
     assert "3 documents (1 read, 2 unchanged)" in ended.err
-    assert {"The Alba deluxe is a pump."} <= {row["text"] for row in passages(folder)}
-    assert "The Alba is a pump." not in {row["text"] for row in passages(folder)}
+    texts = {row["text"] for row in passages(folder)}
+    assert ("The Alba deluxe is a pump." in texts, "The Alba is a pump." in texts) == (True, False)
 
     (folder / "manuals/brune.md").unlink()
     ended = index(folder)
@@ -96,7 +85,7 @@ def test_a_renamed_document_is_not_read_again_and_cited_by_its_new_name(folder: 
     read_at = {path: path.stat().st_mtime_ns for path in stored.glob("*/*/document.jsonl")}
     (folder / "manuals/alba.md").rename(folder / "manuals/alba-2.md")
     (folder / "manuals/notes.md").rename(folder / "manuals/remarks.md")
-    assert index(folder).code == 0
+    index(folder)
     assert {path: path.stat().st_mtime_ns for path in stored.glob("*/*/document.jsonl")} == read_at
     titles = {row["metadata"]["document"]: row["title"].split(" > ")[0] for row in passages(folder)}
     assert titles["alba-2.md"] == "Manual of the Alba"
@@ -116,43 +105,13 @@ def test_all_kinds_of_index_share_what_was_read(folder: Path, encoder_folder: st
     }  # fmt: skip
 
 
-def test_vectors_of_texts_that_have_not_changed_are_not_computed_again(
-    folder: Path, encoder_folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from harness.indexing.sentence_encoder import SentenceEncoder
-
-    encoded: list[str] = []
-    original = SentenceEncoder.encode_passages
-
-    def counting(self: SentenceEncoder, texts: list[str]) -> object:
-        encoded.extend(texts)
-        return original(self, texts)
-
-    monkeypatch.setattr(SentenceEncoder, "encode_passages", counting)
-    options = ("--dense.encoder", encoder_folder, "--device", "cpu", "--dense.chunk_passages", "4")
-    index(folder, *options, kind="dense")
-    assert len(encoded) == 14
-    encoded.clear()
-    text = (folder / "manuals/brune.md").read_text().replace("Step 2", "Step two")
-    write_files(folder / "manuals", {"brune.md": text, "aaa.md": "# First\n\nA new document.\n"})
-    ended = index(folder, *options, kind="dense")
-    assert ended.code == 0, ended.err
-    assert sorted(encoded) == ["First A new document.", "Manual of the Brune > Chapter 2 Step two with the Brune."]
-    index(folder, *options, out="indexes/fresh", kind="dense")
-    assert passages(folder) == passages(folder, "indexes/fresh")
-    vectors = [np.load(folder / "indexes" / name / "vectors.npy") for name in ("lexical", "fresh")]
-    np.testing.assert_allclose(*vectors, atol=1e-5)
-
-
 def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
     write_files(folder / "manuals", {f"more/{name}.md": manual(name) for name in "abcdefghij"})
     write_files(folder / "manuals", {"more/copy.md": manual("d"), "more/broken.md": b"\xff\xfe\xfd", "z.md": ""})
     found = []
     for workers in ("1", "3"):
-        ended = index(
-            folder, "--workers", workers, "--reading.document_cache", f"kept-{workers}", out=f"indexes/{workers}"
-        )
-        assert ended.code == 0, ended.err
+        kept = ("--reading.document_cache", f"kept-{workers}")
+        index(folder, "--workers", workers, *kept, out=f"indexes/{workers}")
         rows = report(folder, f"kept-{workers}")
         for row in rows.values():
             row.pop("seconds", None)
@@ -186,7 +145,6 @@ def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
     done = len(list(stored.glob("*/*/segments-*.jsonl")))
     assert 20 <= done < 153
     ended = index(folder)
-    assert ended.code == 0, ended.err
     read, unchanged = (int(ended.err.partition(before)[2].split()[0]) for before in ("153 documents (", "read, "))
     assert read + unchanged == 153
     assert unchanged >= done  # the process that was reading may have finished one more
@@ -197,33 +155,24 @@ def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
 
 def test_options_that_change_the_segments_need_leave_to_overwrite(folder: Path) -> None:
     index(folder)
-    ended = index(folder, "--cutting.cascade", "none")
+    ended = index(folder, "--cutting.cascade", "none", fails=True)
     refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, documents)", "--overwrite true")
-    ended = index(folder, "--cutting.cascade", "none", "--overwrite", "true")
-    assert ended.code == 0, ended.err
+    index(folder, "--cutting.cascade", "none", "--overwrite", "true")
     assert {row["title"] for row in passages(folder)} == {""}
-    ended = index(folder, "--cutting.chunk_words", "12", "--cutting.chunk_overlap", "2", out="indexes/chunks")
-    assert ended.code == 0, ended.err
+    index(folder, "--cutting.chunk_words", "12", "--cutting.chunk_overlap", "2", out="indexes/chunks")
     assert all(len(row["text"].split()) <= 12 for row in passages(folder, "indexes/chunks"))
-    assert {row["title"] for row in passages(folder, "indexes/chunks")} == {
-        "Manual of the Alba", "Manual of the Brune", "Manual of the Corda",
-    }  # fmt: skip
-    long = index(folder, "--cutting.max_words", "5", out="indexes/short")
-    assert long.code == 0, long.err
+    titles = {row["title"] for row in passages(folder, "indexes/chunks")}
+    assert titles == {f"Manual of the {name}" for name in ("Alba", "Brune", "Corda")}
+    index(folder, "--cutting.max_words", "5", out="indexes/short")
     assert max(row["metadata"].get("parts", 1) for row in passages(folder, "indexes/short")) > 1
 
 
 def test_an_index_of_other_documents_is_not_replaced(folder: Path) -> None:
     index(folder)
     write_files(folder / "others/manuals", {"x.md": manual("X")})
-    ended = command(
-        folder, "infer.py", "index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical"
-    )
-    refused(ended, 2, "indexes/manuals.documents keeps what was read of", "another --reading.document_cache")
-    ended = command(
-        folder, "infer.py", "index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical",
-        "--reading.document_cache", "indexes/others",
-    )  # fmt: skip
+    typed = ("index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical")
+    refused(command(folder, "infer.py", *typed), 2, "another --reading.document_cache")
+    ended = command(folder, "infer.py", *typed, "--reading.document_cache", "indexes/others")
     refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, labels)")
 
 
@@ -239,7 +188,7 @@ def test_the_same_document_under_two_names_is_indexed_once_and_cited_by_both(fol
 
 def test_strict_ends_before_the_index_is_built(folder: Path) -> None:
     write_files(folder / "manuals", {"broken.md": ""})
-    ended = index(folder, "--reading.strict")
+    ended = index(folder, "--reading.strict", fails=True)
     refused(ended, 65, "1 documents of manuals could not be read; the first: broken.md: ", "Omit --reading.strict")
     assert not (folder / "indexes/lexical").exists()
-    assert index(folder).code == 0
+    index(folder)

@@ -1,6 +1,7 @@
 """`infer.py label` on a small BM25 index: the file, its last line, and a run that was interrupted."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from common.records import TEXT_VERSION, Passage, Ranked
 from common.words import WORDS
-from datamodules.formats.word_labels import read_word_labels
+from datamodules.formats.word_labels import word_label_rows
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from tests.helpers.commands import Ended, command
 
@@ -61,42 +62,30 @@ def test_the_file_and_the_last_line(place: Path) -> None:
         "text_version": TEXT_VERSION,
         "words": WORDS,
     }  # fmt: skip
-    assert ended.err.splitlines()[-1] == (
-        "labels/train.jsonl: 1 questions, 3 words of passages (joined: 66.7% help, 0.0% harm), "
-        "2 words of questions (left out: 0.0% help, 50.0% harm)."
-    )
+    told = re.findall(r"[\d.]+(?=[ %])", ended.err.splitlines()[-1])
+    assert told == ["1", "3", "66.7", "0.0", "2", "0.0", "50.0"]  # questions, words of passages that help, harm, ...
     assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
 
 
 def test_the_passages_of_another_retriever_join_and_the_labels_stay_those_of_the_first(place: Path) -> None:
     assert label(place, "--passages", "1").code == 0
-    (alone,) = read_word_labels([str(place / "labels/train.jsonl")])
+    (alone,) = word_label_rows(str(place / "labels/train.jsonl"))
     ended = label(place, "--passages", "2", "--half_rank", "1", "--feedback_retrievers", feedback("saturated"))
     assert ended.code == 0, ended.err
-    (labels,) = read_word_labels(
-        [str(place / "labels/train.jsonl")]
-    )  # without saturation by k1, all with "kiln" score alike
+    # without saturation by k1, all with "kiln" score alike
+    (labels,) = word_label_rows(str(place / "labels/train.jsonl"))
     assert (alone.passages, labels.passages) == ((SOUTH,), (SOUTH, GOLD))
     assert labels.recall == 0.2  # 1 / (1 + 2²)
     assert labels.with_word == {"north": 0.3, "amber": 0.3}
 
 
 def test_questions_without_gold_passages_in_the_index_are_skipped_and_counted(place: Path) -> None:
-    rows = [
-        row("q0", "kiln", ("alba", "river")),
-        row("q1", "kiln"),
-        row("q2", "kiln", ("alba", "mountain")),
-        row("q3", "amber"),
-    ]
+    rows = [row("q0", "kiln", ("alba", "river")), row("q1", "kiln"), row("q2", "kiln", ("a", "b")), row("q3", "amber")]
     (place / "train.json").write_text(json.dumps(rows))
     ended = label(place)
-    assert ended.err.splitlines()[-1].endswith("; 2 questions skipped (no gold passage in the index).")
-    assert [labels.question_id for labels in read_word_labels([str(place / "labels/train.jsonl")])] == ["q1", "q3"]
-    assert (
-        label(place, "--limit", "2")
-        .err.splitlines()[-1]
-        .endswith("; 1 questions skipped (no gold passage in the index).")
-    )
+    assert "; 2 questions skipped" in ended.err
+    assert [labels.question_id for labels in word_label_rows(str(place / "labels/train.jsonl"))] == ["q1", "q3"]
+    assert "; 1 questions skipped" in label(place, "--limit", "2").err
 
 
 @pytest.mark.parametrize(
@@ -124,6 +113,6 @@ def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(
     assert said in label(place, *more).err
     assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
     written = (place / "labels/train.jsonl").read_bytes()
-    assert len(read_word_labels([str(place / "labels/train.jsonl")])) == 20
+    assert len([*word_label_rows(str(place / "labels/train.jsonl"))]) == 20
     label(place, *more)
     assert (place / "labels/train.jsonl").read_bytes() == written

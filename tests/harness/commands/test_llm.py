@@ -3,14 +3,13 @@
 Ask with several turns, evaluate, compare with local readers.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from common.errors import SomeFailedError, UserError
+from common.errors import SomeFailedError
 from datamodules.formats.reading import read_questions
 from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
@@ -18,7 +17,7 @@ from harness.readers.llm import LlmReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.systems.rerag import ReRag
 from harness.systems.retrieve_read import RetrieveRead
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command
 from tests.helpers.llm_world import write_prompt, write_rows
 from tests.helpers.reports import cells, questions, report
 from tests.helpers.rerag_world import write_serving
@@ -61,29 +60,25 @@ def system(class_path: str, **options: Any) -> dict[str, Any]:
 
 def evaluate(place: Path, out: str, *configs: str, more: tuple[str, ...] = (), code: int = 0) -> Ended:
     given = [word for name in configs for word in ("--config", f"{name}.yaml")]
-    ended = command(
-        place, "infer.py", "evaluate", *given, "--questions", "dev.json", "--out", out, "--resamples", "100", *more
-    )
+    typed = ("evaluate", *given, "--questions", "dev.json", "--out", out, "--resamples", "100")
+    ended = command(place, "infer.py", *typed, *more)
     assert ended.code == code, ended.err[-3000:]
     return ended
 
 
 def test_rerag_with_a_language_model_reports_table_6(place: Path) -> None:
     evaluate(place, "rerag_out", "rerag_llm", more=("--layout", "hotpotqa", "--paper", "nq"))
-    text = (place / "rerag_out" / "report.md").read_text()
-    assert "RE plugged into a language model, generated (Table 6)" in text
-    assert f"prompt tiny, {Prompt.load(str(place / 'tiny.yaml')).hash}" in text
-    assert report(place / "rerag_out")["models"][0].endswith("; temperature of sampling 0; marginal generated")
+    told = report(place / "rerag_out")
+    assert f"prompt tiny, {Prompt.load(str(place / 'tiny.yaml')).hash}" in told["models"][0]
     rows = {row for table, row, _ in cells(place / "rerag_out") if table == "language model"}
     assert rows == {"LLM w/ RE", "LLM w/ retriever", "RE - retriever"}
     found = questions(place / "rerag_out")
     written = {c["title"]: c["written"] for q in found for c in q["candidates"] if c["written"] is not None}
-    values = {
-        p.title: p.text.split()[-2] for q in read_questions("hotpotqa", str(place / "dev.json")) for p in q.passages
-    }
+    asked = read_questions("hotpotqa", str(place / "dev.json"))
+    values = {passage.title: passage.text.split()[-2] for each in asked for passage in each.passages}
     assert sum(written[title] == values[title] for title in written) > 0.8 * len(written)
     assert found[0]["costs"]["reply_tokens"] > 0
-    assert report(place / "rerag_out")["study"]["relevance_temperature"] == 1
+    assert told["study"]["relevance_temperature"] == 1
     assert found[0]["settings"].keys() == {"Baseline", "RE score", "RE context", "RE context, score"}
     assert found[0]["settings"]["Baseline"].keys() == {"generated", "fast"}
 
@@ -103,11 +98,9 @@ def test_local_readers_and_language_models_are_compared_by_one_command(place: Pa
     evaluate(place, "compared", "plain", "plain_llm", "rerag", "rerag_llm", "drrag_llm")
     found = report(place / "compared")
     assert list(found["systems"]) == ["plain", "plain_llm", "rerag", "rerag_llm", "drrag_llm"]
-    costs = {
-        (row, column): value for (table, row, column), value in cells(place / "compared").items() if table == "costs"
-    }
-    assert costs["plain_llm", "reply tokens"] > 0
-    assert ("plain", "reply tokens") not in costs  # its reader counts none
+    costs = cells(place / "compared")
+    assert costs["costs", "plain_llm", "reply tokens"] > 0
+    assert ("costs", "plain", "reply tokens") not in costs  # its reader counts none
     for name in ("plain_llm", "rerag_llm", "drrag_llm"):
         assert "reader: " in (place / "compared" / name / "report.md").read_text()
     assert "reader: " not in (place / "compared" / "plain" / "report.md").read_text()
@@ -128,34 +121,16 @@ def test_the_option_takes_the_reader_s_place_whatever_the_strategy(place: Path, 
     assert "prompt tiny, " in (place / "option_own" / "report.md").read_text()
 
 
-def test_wrong_options_are_refused_before_anything_is_loaded(place: Path) -> None:
-    ask = ("ask", "--config", "plain_llm.yaml")
-    refused(command(place, "infer.py", *ask, "--question", "x", "--turns", "2"), UserError.exit_code,
-            "--turns is for questions that are typed in")  # fmt: skip
-    refused(command(place, "infer.py", *ask, "--question", "x", "--llm", "harness.llm.local.CausalLm"), 2, "model")
-    refused(command(place, "infer.py", *ask, "--question", "x", "--system.init_args.reader.init_args.prompt", "nun"),
-            2, "prompt is 'nun'; allowed: ")  # fmt: skip
-    (place / "t5.yaml").write_text(
-        (place / "rerag.yaml").read_text().replace("serving: both", "serving: both\n    reader: " + json.dumps(PACKED))
-    )
-    refused(command(place, "infer.py", "ask", "--config", "t5.yaml", "--questions", "dev.json"), 2,
-            "PackedReader, which does not read each context alone")  # fmt: skip
-
-
 @pytest.mark.parametrize("name", ["plain_llm", "drrag_llm", "rerag_llm"])
 def test_calls_that_fail_are_recorded_with_each_question(place: Path, name: str) -> None:
     (place / "long.yaml").write_text("user: " + "amber " * 4000 + "${documents} ${question}\ndocument: ${text}\n")
     config = yaml.safe_load((place / f"{name}.yaml").read_text())
     config["system"]["init_args"]["reader"]["init_args"]["prompt"] = str(place / "long.yaml")
     (place / "failing.yaml").write_text(yaml.safe_dump(config))
-    ended = evaluate(place, f"failing_{name}", "failing", more=("--limit", "3"), code=SomeFailedError.exit_code)
-    assert "calls gave no answer: " in ended.err
-    assert "infer.py: 3 of 3 questions failed: q0: the chat has " in ended.err
+    evaluate(place, f"failing_{name}", "failing", more=("--limit", "3"), code=SomeFailedError.exit_code)
     assert report(place / f"failing_{name}")["questions"]["failed"].keys() == {"q0", "q1", "q2"}
     for record in questions(place / f"failing_{name}"):
-        notes = record["notes"]
-        errors = [notes["error"]] if "error" in notes else [context["error"] for context in notes["contexts"]]
-        assert all("tokens" in error for error in errors)
+        assert "tokens" in str(record["notes"])
         assert record["costs"]["failed_calls"] >= 1
         assert (record["answer"], record["EM"], record["logprob"]) == ("", 0, None)
-        assert all(each["logprob"] is None for s in record.get("settings", {}).values() for each in s.values())
+        assert not any(text for each in record.get("settings", {}).values() for text in each.values())

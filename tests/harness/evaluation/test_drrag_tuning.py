@@ -5,7 +5,6 @@ The grid against the system itself, a choice worked out by hand, limits, refusal
 
 import json
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -19,20 +18,11 @@ from harness.runtime.memo import Memo
 from harness.selection.options import SelectionOptions
 from harness.selection.tuned import Tuned, read_selection
 from harness.systems.drrag import DrRag
-from harness.tuning.drrag import (
-    Grid,
-    Tried,
-    on_other_questions,
-    recall_of,
-    search_grid,
-    threshold_grid,
-    told,
-    try_grid,
-)
+from harness.tuning.drrag import Grid, Tried, threshold_grid, told, try_grid
 from tests.helpers.reports import cells
 from tests.helpers.river_corpus import IDS, QUESTIONS, Digest, gold_scorer, write_index, write_questions
 
-GRID = Grid(depths=(1, 3), question_weights=(2,), symmetric=True)
+GRID = Grid(depths=(1, 3), question_weights=(2,))
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +35,8 @@ def asked():
     return [Question(id_, text, support=tuple(IDS[title] for title in gold)) for id_, text, _, gold in QUESTIONS]
 
 
-def tried_with(retriever, asked, scorer, ks=(2, 4), grid=GRID):
-    results = search_grid(retriever, asked, ks, grid)
-    return try_grid(asked, results, ks, grid, partial(Memo().scores, scorer), scorer.threshold)
+def tried_with(retriever, asked, scorer, ks=(2, 4)):
+    return try_grid(DrRag(retriever, scorer=scorer), asked, dict.fromkeys(ks, 9.0), GRID, Memo())
 
 
 def test_every_setting_chooses_what_the_system_does(retriever, asked):
@@ -58,28 +47,19 @@ def test_every_setting_chooses_what_the_system_does(retriever, asked):
         for row in range(0, len(tried.settings), 7):
             system = DrRag(retriever, scorer=Digest(), selection=tried.settings[row].cfs(tried.k))
             answers = system.answer(asked)
-            documents = [[hit.passage.id for hit in answer.evidence] for answer in answers]
-            assert tried.documents_VN[row].tolist() == [len(each) for each in documents]
-            expected = [recall_of(question, each) for question, each in zip(asked, documents, strict=True)]
+            assert tried.documents_VN[row].tolist() == [len(answer.evidence) for answer in answers]
+            found = [{hit.passage.id for hit in answer.evidence} for answer in answers]
+            expected = [len(own & {*q.support}) / len(q.support) for q, own in zip(asked, found, strict=True)]
             assert tried.recall_VN[row].tolist() == pytest.approx(expected)
 
 
 def test_a_pair_at_the_threshold_is_positive(retriever, asked):
     scorer = gold_scorer()
-    scorer.threshold = 0.9  # of gold pairs, in both orders
+    scorer.threshold = 0.9  # of gold pairs
     (tried,) = tried_with(retriever, asked, scorer, ks=(2,))
     rows = [row for row, each in enumerate(tried.settings) if (each.threshold, each.k1, each.depth) == (0.9, 1, 4)]
-    assert {tried.settings[row].symmetric for row in rows} == {False, True}
     assert tried.recall_VN[rows].min() == 1
-
-
-def test_pairs_are_scored_once_and_only_one_order_where_one_is_tried(retriever, asked):
-    for symmetric in (False, True):
-        scorer = gold_scorer()
-        tried_with(retriever, asked, scorer, grid=replace(GRID, symmetric=symmetric))
-        assert len(scorer.asked) == len(set(scorer.asked)) > 0
-        reversed_too = {(question, d2, d1) for question, d1, d2 in scorer.asked} <= set(scorer.asked)
-        assert reversed_too == symmetric
+    assert len(scorer.asked) == len(set(scorer.asked)) > 0  # each pair once
 
 
 def run(system, tmp_path, **study):
@@ -115,18 +95,18 @@ def test_what_is_chosen_by_hand(retriever, tmp_path, capsys):
     assert report["study"]["selection"]["threshold"] == system.selection.threshold
 
 
-def made(recall, documents, k=4):
+def made(recall, documents, limit=4.0):
     """A grid of two first sizes and two thresholds, without retrieval."""
     settings = [Tuned(k1, 8, threshold, 1, False) for k1 in (2, 3) for threshold in (0.2, 0.5)]
     recall_VN, documents_VN = np.array(recall, np.float32), np.array(documents, np.int16)
-    return Tried(k, settings[1], settings, recall_VN, documents_VN, np.full(recall_VN.shape[1], 0.25))
+    return Tried(4, limit, settings, 1, recall_VN, documents_VN, np.full(recall_VN.shape[1], 0.25))
 
 
 def test_the_best_setting_keeps_to_the_limit_and_ties_go_to_fewer_documents_then_to_the_first():
     tried = made([[1, 1], [0.5, 0.5], [1, 0.5], [1, 0.5]], [[4, 4], [2, 2], [3, 3], [3, 2]])
-    assert [tried.best(limit) for limit in (4, 3.9, 2.5, 2, 1.9)] == [0, 3, 3, 1, None]
-    assert tried.best(4, [0]) == 2  # all but the second find the first question's gold; two of them with 3 documents
-    assert made([[1], [0], [1], [0]], [[2], [2], [2], [2]]).best(4) == 0
+    assert [replace(tried, limit=limit).best() for limit in (4, 3.9, 2.5, 2, 1.9)] == [0, 3, 3, 1, None]
+    assert tried.best([0]) == 2  # all but the second find the first question's gold; two of them with 3 documents
+    assert made([[1], [0], [1], [0]], [[2], [2], [2], [2]]).best() == 0
 
 
 def test_thresholds_part_the_best_scores_evenly():
@@ -147,8 +127,8 @@ def test_options_chosen_on_other_questions_are_not_those_of_the_question_itself(
     for fold in range(4):
         recall[fold, fold::5] = 1
     tried = made(recall, np.full((4, 10), 2))
-    assert on_other_questions(tried, 4.0) == 0
-    assert "recall 20.00 % (on other questions 0.00, defaults 20.00, similarity 25.00)" in told(tried, 4.0)
+    assert tried.on_other_questions() == 0
+    assert "recall 20.00 % (on other questions 0.00, defaults 20.00, similarity 25.00)" in told(tried)
 
 
 def test_impossible_requests_are_refused(retriever, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from common.chat import Chat, Reply
 from common.records import Passage, Question
 from harness.evaluation.judge import Judge
-from harness.evaluation.judging import costs_table, hit_and_precision
+from harness.evaluation.judging import hit_and_precision, judge_costs_table
 from harness.runtime.memo import Memo
 from harness.runtime.provenance import construct
 
@@ -76,7 +76,7 @@ def test_costs_of_all_rounds_are_summed_and_equal_requests_are_charged_once() ->
 
     judge, passage = Judge(Priced(), repairs=2), Passage.of("t", "x")
     verdicts = judge.on_passages([(asked(number), passage) for number in (1, 2, 3, 1)])
-    table = costs_table({"passages": verdicts, "again": verdicts[:2]})
+    table = judge_costs_table({"passages": verdicts, "again": verdicts[:2]})
     rows = {
         name: {column: cell.value for column, cell in zip(table.columns, cells, strict=True) if cell}
         for name, cells in table.rows.items()

@@ -28,9 +28,9 @@ def scores_of(question: Question, *passages: Passage, ks: tuple[int, ...] = (1, 
 def test_scores_worked_out_by_hand() -> None:
     assert scores_of(QUESTION, A, B, C, D) == {  # gold: places 2 and 4, E is missed; the answer: place 4
         "all@1": 0, "all@2": 0, "all@4": 0,
-        "recall@1": 0, "hit@1": 0, "precision@1": 0, "has-answer@1": 0,
-        "recall@2": 1 / 3, "hit@2": 1, "precision@2": 1 / 2, "has-answer@2": 0,
-        "recall@4": 2 / 3, "hit@4": 1, "precision@4": 2 / 4, "has-answer@4": 1,
+        "recall@1": 0, "hit@1": 0, "precision@1": 0, "has-answer@1": 0, "has-answer precision@1": 0,
+        "recall@2": 1 / 3, "hit@2": 1, "precision@2": 1 / 2, "has-answer@2": 0, "has-answer precision@2": 0,
+        "recall@4": 2 / 3, "hit@4": 1, "precision@4": 2 / 4, "has-answer@4": 1, "has-answer precision@4": 1 / 4,
         "MRR": 1 / 2, "EM": 0, "F1": pytest.approx(4 / 7),  # precision 2/4, recall 2/3
     }  # fmt: skip
 
@@ -98,7 +98,7 @@ def test_what_is_undefined_is_nan() -> None:
 def test_has_answer_precision_counts_all_passages_with_an_answer() -> None:
     passages = [Passage.of(str(number), text) for number, text in enumerate(["x Rome", "y", "Rome z", "Rome"])]
     questions = [Question("q", "?", ("Rome",)), Question("r", "?")]
-    columns = retrieval_scores(questions, [ranked(*passages)] * 2, (1, 3, 5), answers_in_all=True)
+    columns = retrieval_scores(questions, [ranked(*passages)] * 2, (1, 3, 5))
     found = {k: columns[f"has-answer precision@{k}"] for k in (1, 3, 5)}
     np.testing.assert_allclose(np.array([*found.values()]), [[1, np.nan], [2 / 3, np.nan], [3 / 5, np.nan]])
     np.testing.assert_array_equal(columns["has-answer@1"], [1, np.nan])

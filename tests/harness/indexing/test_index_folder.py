@@ -127,7 +127,7 @@ def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(tmp_path, mo
     for position in range(0, len(whole), 29):
         text.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         if any(begin <= position < begin + 8 for begin in begins):
-            with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt: its sampled sha256"):
+            with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt: its sampled"):
                 open_index(tmp_path / "index")
         else:
             assert open_index(tmp_path / "index").passages == len(CORPUS)
@@ -198,11 +198,11 @@ def test_another_kind_or_format_is_refused(folder, monkeypatch) -> None:
     with pytest.raises(ArtifactError, match="is a bm25 index, and a dense index is needed"):
         DenseRetriever(folder).load()
     monkeypatch.setattr(index_folder, "TEXT_FORMAT", "text alone")
-    with pytest.raises(ArtifactError, match="text format"):
+    with pytest.raises(ArtifactError, match="text alone"):
         Bm25Retriever(folder).load()
     monkeypatch.undo()
     monkeypatch.setattr(index_folder, "FORMAT", 2)
-    with pytest.raises(ArtifactError, match="index format 1, this version reads format 2"):
+    with pytest.raises(ArtifactError, match=r"index format 1, text .* this version reads 2"):
         Bm25Retriever(folder).load()
 
 

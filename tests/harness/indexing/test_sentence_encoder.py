@@ -103,17 +103,3 @@ def test_a_model_that_is_nowhere_names_every_way_to_get_it(monkeypatch, tmp_path
         resolve(MINILM)
     with pytest.raises(MissingInputError, match="holds no model"):
         resolve(str(tmp_path))
-
-
-def test_recurring_passages_are_encoded_once(encoder_folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder, encoded = SentenceEncoder(encoder_folder, "cpu"), []
-    encode = encoder.encode_passages
-    monkeypatch.setattr(encoder, "encode_passages", lambda texts: encoded.extend(texts) or encode(texts))
-    texts = ["the city of name1", "who was born", "the city of name1", "name2 is a film"]
-    np.testing.assert_allclose(encoder.encode_recurring(texts), encode(texts), atol=1e-6)
-    np.testing.assert_allclose(encoder.encode_recurring(texts[::-1]), encode(texts[::-1]), atol=1e-6)
-    assert encoded == ["the city of name1", "who was born", "name2 is a film"]
-    assert encoder.encode_recurring([]).shape == (0, encoder.dimensions)
-    monkeypatch.setattr("harness.indexing.sentence_encoder._KEPT_VECTORS", 3)
-    np.testing.assert_allclose(encoder.encode_recurring(["more", *texts]), encode(["more", *texts]), atol=1e-6)
-    assert len(encoder._kept) == 4  # what one call needs is kept even beyond the limit

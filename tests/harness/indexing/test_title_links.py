@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import ArtifactError, DataError
+from common.errors import DataError
 from common.records import Passage
 from harness.indexing import title_links
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
@@ -99,13 +99,6 @@ def test_a_corpus_without_links(tmp_path) -> None:
 def test_a_corpus_without_titles_is_refused(tmp_path) -> None:
     with pytest.raises(DataError, match="No passage of the corpus has a title"):
         build(tmp_path, [Passage.of("", "text"), Passage.of("?!", "text")])
-
-
-def test_a_lost_array_is_named(tmp_path) -> None:
-    build(tmp_path, CORPUS)
-    (tmp_path / FOLDER / "links.npy").write_bytes(b"torn")
-    with pytest.raises(ArtifactError, match=r"links\.npy cannot be read"):
-        TitleLinks(tmp_path)
 
 
 NAMES = ["alba", "brune", "alba brune", "brune (calder)", "alba brune (calder)", "brune-alba", "albabrune", "?"]

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.errors import UserError
 from harness.indexing import faiss_library, vector_search
 from harness.indexing.vector_search import Vectors, write_vectors
 
@@ -125,12 +124,6 @@ def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path, kind, tried, device) -> Non
     on_cpu = write(tmp_path, vectors_ND, kind, **tried)
     searched = Vectors(tmp_path, kind, device, nprobe=8, k_factor=40)
     assert searched.search(queries_QD, 50) == on_cpu.search(queries_QD, 50)
-
-
-def test_two_faiss_distributions_are_refused(monkeypatch) -> None:
-    monkeypatch.setattr(faiss_library, "_DISTRIBUTIONS", ("numpy", "faiss-cpu", "torch"))
-    with pytest.raises(UserError, match="pip uninstall -y numpy faiss-cpu torch"):
-        faiss_library.import_faiss()
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel does not say how much memory was used")

@@ -5,10 +5,14 @@ Deadlines, refusals, the cache, costs, log-probabilities, secrets.
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +20,11 @@ import pytest
 
 from common.chat import Chat
 from common.errors import UnavailableError, UserError
-from tests.helpers.fault_server import SLOW
-from tests.helpers.llm_servers import KEY, ROOT, FaultServer, fault_server, files_with, transformers_serve
+from harness.llm.endpoint import ChatEndpoint
+from harness.llm.local import CausalLm
+from tests.helpers.fake_server import KEY, SLOW, ChatServer, chat_server, files_with
+from tests.helpers.runs import ROOT
+from tests.helpers.tiny_lm import cases
 
 Replies = dict[str, dict[str, Any]]
 pytestmark = pytest.mark.usefixtures("_key")
@@ -26,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("_key")
 @pytest.fixture(scope="module")
 def server(replies: Replies, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A server without faults before its replies."""
-    with fault_server(tmp_path_factory.mktemp("server") / "plan.json", replies) as running:
+    with chat_server(replies) as running:
         yield running
 
 
@@ -39,7 +46,7 @@ def test_no_server_holds_up_an_attempt(replies: Replies, tmp_path: Path) -> None
     """Neither by silence nor by a byte now and then, in the headers or in the body."""
     prompt, *chats = texts(replies, 0, 1 + len(SLOW))
     faults = {chat: [kind] for chat, kind in zip(chats, SLOW, strict=True)}
-    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+    with chat_server(replies, faults=faults) as server:
         server.client(None).reply([Chat.of(prompt)])  # imports the library, which takes seconds
         began = time.monotonic()
         client = server.client(None, timeout_seconds=0.5, max_retries=0)
@@ -54,7 +61,7 @@ def test_what_no_chat_can_pass_ends_the_run_at_once(
 ) -> None:
     forbidden, quota, *others = texts(replies, 0, 30)
     faults = {forbidden: ["403", "always"], quota: ["quota", "always"]}
-    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+    with chat_server(replies, faults=faults) as server:
         cases = [
             ({}, forbidden, r"refuses all chats \(HTTP 403: no luck with Bearer \[key\]\): export a valid key as "
                             r"TEST_LLM_KEY\."),
@@ -62,7 +69,7 @@ def test_what_no_chat_can_pass_ends_the_run_at_once(
             ({"base_url": server.base_url[:-3]}, others[0],
                 r"404: Not Found\): check model \(tiny\) and base_url .* /v1\."),
             ({"key_variable": None}, others[1],
-                r"401: .*: name the environment variable .* with the option key_variable\."),
+                r"401: .*: export a valid key as a variable, and name it with key_variable\."),
         ]  # fmt: skip
         for options, chat, message in cases:
             with pytest.raises(UserError, match=message) as raised:
@@ -88,18 +95,18 @@ def check_nowhere(error: BaseException, folder: Path, key: str = KEY) -> None:
 
 
 def test_an_unreachable_server_is_named_within_seconds(tmp_path: Path) -> None:
-    nowhere = FaultServer("http://127.0.0.1:9/v1", None)  # type: ignore[arg-type]
+    nowhere = ChatEndpoint("tiny", "http://127.0.0.1:9/v1", "TEST_LLM_KEY", cache=tmp_path)
     began = time.monotonic()
     with pytest.raises(
         UnavailableError, match=r"tiny at 127\.0\.0\.1:9 cannot be reached \(no connection: .*\): start the server"
     ):
-        nowhere.client(tmp_path).reply([Chat.of("x"), Chat.of("y")])
+        nowhere.reply([Chat.of("x"), Chat.of("y")])
     assert time.monotonic() - began < 5
 
 
 def test_a_chat_that_is_refused_is_recorded(replies: Replies, tmp_path: Path) -> None:
     long, other = texts(replies, 0, 2)
-    with fault_server(tmp_path / "plan.json", replies, faults={long: ["413", "always"]}) as server:
+    with chat_server(replies, faults={long: ["413", "always"]}) as server:
         first, second = server.client(tmp_path, concurrency=1).reply([Chat.of(long), Chat.of(other)])
     assert first.error == "HTTP 413: no luck with Bearer [key]"
     assert (second.error, second.text) == ("", replies[other]["text"])
@@ -109,7 +116,7 @@ def test_a_chat_that_is_refused_is_recorded(replies: Replies, tmp_path: Path) ->
 def test_a_server_that_is_down_after_all_retries_ends_the_run(kind: str, replies: Replies, tmp_path: Path) -> None:
     """The replies before it are kept."""
     before, broken = texts(replies, 0, 2)
-    with fault_server(tmp_path / "plan.json", replies, faults={broken: [kind, "always"]}) as server:
+    with chat_server(replies, faults={broken: [kind, "always"]}) as server:
         client = server.client(tmp_path, concurrency=1, max_retries=1)
         with pytest.raises(
             UnavailableError,
@@ -121,7 +128,7 @@ def test_a_server_that_is_down_after_all_retries_ends_the_run(kind: str, replies
 
 
 def test_equal_chats_are_asked_once_and_everything_that_matters_is_in_the_key(
-    server: FaultServer, replies: Replies, tmp_path: Path
+    server: ChatServer, replies: Replies, tmp_path: Path
 ) -> None:
     (text,) = texts(replies, 100, 1)
     client = server.client(tmp_path, usd_per_million_prompt_tokens=2.0, usd_per_million_reply_tokens=8.0)
@@ -153,14 +160,14 @@ def test_equal_chats_are_asked_once_and_everything_that_matters_is_in_the_key(
 
 def test_a_failure_is_not_stored(replies: Replies, tmp_path: Path) -> None:
     (text,) = texts(replies, 120, 1)
-    with fault_server(tmp_path / "plan.json", replies, faults={text: ["400"]}) as server:
+    with chat_server(replies, faults={text: ["400"]}) as server:
         failed, again, stored = (server.client(tmp_path).reply([Chat.of(text)])[0] for _ in range(3))
     assert failed.error.startswith("HTTP 400: ")
     assert (again.error, again.cached, again.text) == ("", False, replies[text]["text"])
     assert stored.cached
 
 
-def test_another_address_is_another_model(server: FaultServer, replies: Replies, tmp_path: Path) -> None:
+def test_another_address_is_another_model(server: ChatServer, replies: Replies, tmp_path: Path) -> None:
     (text,) = texts(replies, 121, 1)
     found = []
     for base_url in (server.base_url, server.base_url.replace("127.0.0.1", "localhost"), f"{server.base_url}/"):
@@ -168,7 +175,7 @@ def test_another_address_is_another_model(server: FaultServer, replies: Replies,
     assert [(reply.error, reply.cached) for reply in found] == [("", False), ("", False), ("", True)]
 
 
-def test_a_price_given_later_prices_stored_replies(server: FaultServer, replies: Replies, tmp_path: Path) -> None:
+def test_a_price_given_later_prices_stored_replies(server: ChatServer, replies: Replies, tmp_path: Path) -> None:
     chat = Chat.of(texts(replies, 110, 1)[0])
     assert server.client(tmp_path).reply([chat])[0].usd is None
     prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_reply_tokens": 0.0}
@@ -181,23 +188,22 @@ def test_a_server_without_key_gets_none(replies: Replies, tmp_path: Path, monkey
     monkeypatch.delenv("TEST_LLM_KEY")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)  # of another service: not sent where it is not named
     (text,) = texts(replies, 0, 1)
-    with fault_server(tmp_path / "plan.json", replies, key="", faults={text: ["400", "always"]}) as server:
+    with chat_server(replies, key="", faults={text: ["400", "always"]}) as server:
         for options in ({}, {"key_variable": None}):
             (reply,) = server.client(None, **options).reply([Chat.of(text)])
             assert reply.error == "HTTP 400: no luck with None"
 
 
-def test_a_key_in_a_reply_is_not_stored(server: FaultServer, replies: Replies, tmp_path: Path) -> None:
+def test_a_key_in_a_reply_is_not_stored(server: ChatServer, replies: Replies, tmp_path: Path) -> None:
     made = {"Echo": {**replies[texts(replies, 0, 1)[0]], "text": f"It is {KEY}."}}
-    with fault_server(tmp_path / "elsewhere.json", made) as echo:
-        (tmp_path / "elsewhere.json").unlink()
+    with chat_server(made) as echo:
         assert echo.client(tmp_path / "cache").reply([Chat.of("Echo")])[0].text == "It is [key]."
     assert not files_with(KEY, tmp_path)
 
 
 def test_an_endpoint_without_log_probabilities_is_refused_by_name(replies: Replies, tmp_path: Path) -> None:
     chats = [Chat.of(text, logprobs=True) for text in texts(replies, 0, 20)]
-    with fault_server(tmp_path / "plan.json", replies, logprobs=False) as server:
+    with chat_server(replies, gives_logprobs=False) as server:
         with pytest.raises(
             UserError,
             match=r"tiny at 127\.0\.0\.1:\d+ .*log-probabilities are needed here: set the reader's marginal to fast",
@@ -208,32 +214,54 @@ def test_an_endpoint_without_log_probabilities_is_refused_by_name(replies: Repli
         assert [reply.logprob for reply in found] == [None, None]
 
 
-@pytest.mark.whole_run
-def test_transformers_serve(chat_lm: Path, replies: Replies, tmp_path: Path) -> None:
-    """The server that comes with transformers: same replies as the model, no log-probabilities, refused models."""
-    from harness.llm.endpoint import ChatEndpoint
+@contextmanager
+def transformers_serve(model: Path, log: Path) -> Iterator[str]:
+    """Run `transformers serve` with one model, whose folder is its name, while the `with` block runs."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    program = str(Path(sys.executable).with_name("transformers"))
+    command = [program, "serve", str(model), "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
+    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while True:
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+                    break
+                except OSError:
+                    assert process.poll() is None and time.monotonic() < deadline, log.read_text()  # noqa: PT018
+                    time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.kill()
 
-    chats = texts(replies, 0, 6)
+
+@pytest.mark.whole_run
+def test_transformers_serve(chat_lm: Path, tmp_path: Path) -> None:
+    """The server that comes with transformers: same replies as the model, no log-probabilities, refused models."""
+    chats = [Chat.of(text, max_tokens=8) for text, _ in cases(6, seed=5, documents=3)]
+    expected = CausalLm(str(chat_lm), "cpu", "fp32").reply(chats)
     with transformers_serve(chat_lm, tmp_path / "log") as base_url:
         client = ChatEndpoint(str(chat_lm), base_url, cache=tmp_path / "cache")
-        found = client.reply([Chat.of(chat, max_tokens=8) for chat in chats])
-        assert [reply.text for reply in found] == [replies[chat]["text"] for chat in chats]
-        assert [reply.prompt_tokens for reply in found] == [replies[chat]["prompt_tokens"] for chat in chats]
+        found = client.reply(chats)
+        assert [reply.text for reply in found] == [reply.text for reply in expected]
+        assert [reply.prompt_tokens for reply in found] == [reply.prompt_tokens for reply in expected]
         with pytest.raises(UserError, match="log-probabilities are needed"):
-            client.reply([Chat.of(chats[0], logprobs=True)])
+            client.reply([Chat.of("x", logprobs=True)])
         (reply,) = ChatEndpoint("another/model", base_url, cache=None).reply([Chat.of("x")])
         assert reply.error.startswith("HTTP 400: Server is pinned to ")
 
 
 def test_concurrency_is_bounded(replies: Replies, tmp_path: Path) -> None:
-    with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.02) as server:
+    with chat_server(replies, delay_seconds=0.02) as server:
         server.client(None, concurrency=3).reply([Chat.of(text) for text in texts(replies, 0, 20)])
         assert server.counts()["max_at_once"] == 3
 
 
 def test_ctrl_c_ends_the_run_and_the_replies_are_kept(replies: Replies, tmp_path: Path) -> None:
     chats = [Chat.of(text) for text in texts(replies, 0, 200)]
-    with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.1) as server:
+    with chat_server(replies, delay_seconds=0.1) as server:
         client = server.client(tmp_path, concurrency=2)
 
         interrupted = []
@@ -258,7 +286,7 @@ def test_ctrl_c_ends_the_run_and_the_replies_are_kept(replies: Replies, tmp_path
 
 def test_ctrl_c_ends_a_command_whose_server_keeps_it_waiting(replies: Replies, tmp_path: Path) -> None:
     (text,) = texts(replies, 0, 1)
-    with fault_server(tmp_path / "plan.json", replies, faults={text: ["stall", "always"]}) as server:
+    with chat_server(replies, faults={text: ["stall", "always"]}) as server:
         code = (
             "from common.chat import Chat; from harness.llm.endpoint import ChatEndpoint; "
             f"ChatEndpoint('tiny', {server.base_url!r}, 'TEST_LLM_KEY', cache=None).reply([Chat.of({text!r})])"

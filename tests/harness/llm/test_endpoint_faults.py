@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.chat import Chat, Reply
 from common.errors import UnavailableError
-from tests.harness.llm.conftest import QUESTIONS
-from tests.helpers.fault_server import LASTING, PASSING, SLOW
-from tests.helpers.llm_servers import FOREIGN, KEY, LONG, ROOT, fault_server, files_with, token_logprobs
+from tests.harness.llm.conftest import FOREIGN, LONG, QUESTIONS
+from tests.helpers.fake_server import KEY, LASTING, PASSING, SLOW, chat_server, files_with
+from tests.helpers.runs import ROOT
 
 Replies = dict[str, dict[str, Any]]
 RETRIES = 2
@@ -64,7 +62,7 @@ def test_every_question_ends_in_a_reply_or_a_recorded_failure(
     lost = [chat for chat, kinds in faults.items() if kinds[1:] == ["always"]]
     chats = [Chat.of(text, logprobs=True) for text in wanted]
     options = {"timeout_seconds": 4.0, "max_retries": RETRIES, "concurrency": CONCURRENCY}
-    with fault_server(tmp_path / "plan.json", wanted, faults=faults) as server:
+    with chat_server(wanted, faults=faults) as server:
         client = server.client(tmp_path / "cache", **options)
         found = dict(zip(wanted, client.reply(chats), strict=True))
         seen = server.counts()
@@ -100,29 +98,17 @@ def check_exact(reply: Reply, wanted: dict[str, Any]) -> None:
 
 
 def test_two_thousand_tokens(replies: Replies, tmp_path: Path) -> None:
-    with fault_server(tmp_path / "plan.json", {LONG: replies[LONG]}, faults={LONG: ["half"]}) as server:
+    with chat_server({LONG: replies[LONG]}, faults={LONG: ["half"]}) as server:
         (reply,) = server.client(tmp_path / "cache").reply([Chat.of(LONG, 4_000, logprobs=True)])
     assert reply.reply_tokens > 2_000
     assert reply.retries == 1
     check_exact(reply, replies[LONG])
 
 
-def test_the_server_s_log_probabilities_are_the_model_s(replies: Replies, chat_lm: Path) -> None:
-    """Each reply alone, without padding, scored by the model."""
-    tokenizer, network = AutoTokenizer.from_pretrained(chat_lm), AutoModelForCausalLM.from_pretrained(chat_lm).eval()
-    for chat, reply in itertools.islice(replies.items(), 20):
-        prompt = tokenizer.apply_chat_template(
-            [{"role": "user", "content": chat}], add_generation_prompt=True, return_dict=False
-        )
-        ids = tokenizer(reply["text"])["input_ids"] + [tokenizer.eos_token_id] * (reply["finish"] == "stop")
-        expected = token_logprobs(network, prompt, ids)
-        torch.testing.assert_close(torch.tensor(reply["logprobs"]), torch.tensor(expected), atol=1e-5, rtol=0)
-
-
 @counts
 def test_after_a_kill_at_most_the_requests_under_way_are_repeated(count: int, replies: Replies, tmp_path: Path) -> None:
     wanted = some(replies, count)
-    with fault_server(tmp_path / "plan.json", wanted, delay_seconds=0.05) as server:
+    with chat_server(wanted, delay_seconds=0.05) as server:
         code = (
             "import json, sys; from pathlib import Path; from common.chat import Chat; "
             "from harness.llm.endpoint import ChatEndpoint; "
@@ -155,11 +141,10 @@ def test_after_a_kill_at_most_the_requests_under_way_are_repeated(count: int, re
 def test_a_server_that_dies_ends_the_run_and_the_replies_are_kept(replies: Replies, tmp_path: Path) -> None:
     wanted = some(replies, 60)
     chats = [Chat.of(chat) for chat in wanted]
-    with fault_server(tmp_path / "plan.json", wanted) as server:
+    with chat_server(wanted) as server:
         client = server.client(tmp_path / "cache", concurrency=4, max_retries=1)
         first = client.reply(chats[:20])
-        server.process.kill()
-        server.process.wait()
+        server.server.die()
         with pytest.raises(UnavailableError, match=r"no connection: .*\(retries: 1\)\. .* kept in .*cache"):
             client.reply(chats)
         assert [reply.text for reply in client.reply(chats[:20])] == [reply.text for reply in first]

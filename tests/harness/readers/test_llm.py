@@ -64,10 +64,6 @@ def test_all_passages_are_read_in_one_prompt(llm: CausalLm, prompt: str) -> None
         assert answer.costs["model_calls"] == 1
         assert answer.costs["tokens"] > 4 * 6
         assert [hit.passage for hit in answer.evidence] == list(question.passages[::-1])
-    (one,) = LlmReader(llm, prompt, max_passages=1, passage_words=3).read(QUESTIONS[:1], [evidence(QUESTIONS[0])])
-    assert len(one.evidence) == 1
-    assert one.evidence[0].passage.text == QUESTIONS[0].passages[0].text  # shortened for the model alone
-    assert one.costs["tokens"] < answers[0].costs["tokens"] / 2
 
 
 def test_a_prompt_that_is_too_long_is_cut_and_says_so(chat_lm: Path, prompt: str) -> None:
@@ -235,10 +231,10 @@ def test_examples_for_all_passages_have_all_gold_ones_and_those_of_closed_book_n
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shots": 8}, "shots is 8, but prompt rerag_nq has 3 examples and no file gives further ones"),
-        ({"prompt": "drrag", "shots": 1}, "prompt drrag has no place for examples"),
-        ({"examples": "train.json"}, "prompt rerag_nq needs shots"),
-        ({"prompt": "few_shot"}, "prompt few_shot has no examples of its own: name a file .* and the number"),
+        ({"shots": 8}, "prompt rerag_nq has 3 examples, examples names no file .* shots is 8"),
+        ({"prompt": "drrag", "shots": 1}, "prompt drrag .* a place for them"),
+        ({"examples": "train.json"}, "shots is None"),
+        ({"prompt": "few_shot"}, "prompt few_shot has 0 examples"),
         ({"prompt": "none"}, "prompt is 'none'; allowed: "),
     ],
 )
@@ -253,7 +249,7 @@ def test_what_a_model_or_a_file_cannot_give_is_refused(llm: CausalLm, tmp_path: 
     rows = json.loads(write_rows(tmp_path / "few.json", count=2).read_text())
     rows[0]["answer"] = "nowhere"  # in none of its passages
     (tmp_path / "few.json").write_text(json.dumps(rows))
-    with pytest.raises(UserError, match=r"has 3 examples and .*few.json gives 1"):
+    with pytest.raises(UserError, match=r"has 3 examples, .*few.json gives 1"):
         LlmReader(llm, "rerag_nq", examples=str(tmp_path / "few.json"), examples_layout="hotpotqa", shots=8).load()
 
 

@@ -93,13 +93,6 @@ def test_nothing_to_read_is_no_answer(folders: dict[str, Path], kind: type, name
     assert reader.read([], []) == []
 
 
-def test_packed_reads_no_more_than_asked(folders: dict[str, Path]) -> None:
-    few = PackedReader(folders["packed"], max_passages=2, device="cpu").read(QUESTIONS, EVIDENCE)
-    cut = PackedReader(folders["packed"], device="cpu").read(QUESTIONS, [hits[:2] for hits in EVIDENCE])
-    assert few == cut
-    assert few[3].text != PackedReader(folders["packed"], device="cpu").read(QUESTIONS, EVIDENCE)[3].text
-
-
 @pytest.mark.parametrize("marginal", ["thorough", "fast"])
 def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marginal: str) -> None:
     model = ReRagModel.load(folders["both"], "cpu")

@@ -8,7 +8,7 @@ import pytest
 from common.errors import ArtifactError
 from common.records import Passage, Question
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.retrievers.corpora import gold_not_in_index
+from harness.retrievers.corpora import absent_gold, gold_of
 
 TARN, FELL, GILL = (Passage.of(name, f"A {name} is in the hills.") for name in ("tarn", "fell", "gill"))
 ASKED = [
@@ -26,13 +26,15 @@ def retrievers(tmp_path: Path) -> list[Bm25Retriever]:
 
 def test_gold_is_looked_up_in_every_corpus_of_a_system(retrievers: list[Bm25Retriever]) -> None:
     first, _ = retrievers
-    assert gold_not_in_index(first, ASKED) == 2
-    assert gold_not_in_index(SimpleNamespace(retriever=first), ASKED) == 2
-    assert gold_not_in_index(SimpleNamespace(retrievers=retrievers, retriever=first), ASKED) == 1
-    assert gold_not_in_index(SimpleNamespace(), ASKED) is None
-    assert gold_not_in_index(first, []) is None
+    gold = gold_of(ASKED)
+    assert absent_gold(first, gold) == {FELL.id, GILL.id}
+    assert absent_gold(SimpleNamespace(retriever=first), gold) == {FELL.id, GILL.id}
+    assert absent_gold(SimpleNamespace(retrievers=retrievers, retriever=first), gold) == {GILL.id}
+    assert absent_gold(SimpleNamespace(), gold) is None
+    assert absent_gold(first, set()) is None
+    assert absent_gold(first, {TARN.id}) == set()
 
 
 def test_indexes_that_hold_no_gold_are_of_another_corpus(retrievers: list[Bm25Retriever]) -> None:
     with pytest.raises(ArtifactError, match="holds none of the 1 gold passages"):
-        gold_not_in_index(SimpleNamespace(retrievers=retrievers), ASKED[1:])
+        absent_gold(SimpleNamespace(retrievers=retrievers), {GILL.id})

@@ -135,44 +135,18 @@ def test_keyword_indexes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
         Bm25Retriever(tmp_path / "index").load()
 
 
-def test_other_options_on_the_same_indexes_are_another_retriever(routes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_options_on_the_same_indexes_are_another_retriever(routes) -> None:
     dense, words, keywords = routes
     own = MultiRouteRetriever(*routes, 0.5, 0.1)
     queries = ["alto 300", "weighs six"]
     before = own.search(queries, 4)
-    encoded: list[str] = []
-    encode = dense.encode_queries
-    monkeypatch.setattr(dense, "encode_queries", lambda texts: encoded.extend(texts) or encode(texts))
     for alpha, beta in ((1.0, 0.0), (0.0, 0.0), (0.5, 0.0), (0.3, 2.0)):
         ours = own.with_options(alpha=alpha, beta=beta).search(queries, 4)
         theirs = MultiRouteRetriever(dense, words, keywords, alpha, beta).search(queries, 4)
         assert ours == theirs
     assert own.search(queries, 4) == before
-    assert encoded == 4 * queries  # only for retrievers of their own: the scores are kept
     assert own.with_options(section_words=0).section_words == 0
     assert own.section_words == 300
-
-
-def test_scores_are_kept_within_a_bound(routes, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = MultiRouteRetriever(*routes, 0.5, 0.1)
-    expected = own.search(["alto 300", "weighs six", "clean"], 4)
-    monkeypatch.setattr("harness.retrievers.multi_route._KEPT_SCORES", 2 * len(TEXTS))
-    bounded = MultiRouteRetriever(*routes, 0.5, 0.1)
-    assert [bounded.search([query], 4)[0] for query in ("alto 300", "weighs six", "clean")] == expected
-    assert list(bounded._kept) == ["clean"]
-    assert (
-        bounded.search(["alto 300", "weighs six", "clean"], 4) == expected
-    )  # what one call needs is kept even beyond the bound
-
-
-def test_another_thread_may_clear_what_is_kept(routes, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = MultiRouteRetriever(*routes, 0.5, 0.1)
-    queries = ["alto 300", "weighs six"]
-    expected = own.search(queries, 4)
-    own._kept.pop("weighs six")
-    encode = routes[0].encode_queries
-    monkeypatch.setattr(routes[0], "encode_queries", lambda texts: own._kept.clear() or encode(texts))
-    assert own.search(queries, 4) == expected
 
 
 def test_a_route_without_weight_brings_no_candidates(routes) -> None:

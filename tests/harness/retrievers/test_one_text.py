@@ -57,7 +57,7 @@ def test_every_retriever_searches_one_text(retrievers, name: str) -> None:
 
 
 def test_encoders_words_and_rewriters_take_one_text(retrievers, encoder, tmp_path: Path) -> None:
-    for encode in (encoder.encode_queries, encoder.encode_passages, encoder.encode_recurring):
+    for encode in (encoder.encode_queries, encoder.encode_passages):
         assert np.array_equal(encode(TEXT), encode([TEXT]))
     assert retrievers["bm25"].shares("amber") == [1.0]
     assert retrievers["rm3"].expanded(TEXT) == retrievers["rm3"].expanded([TEXT])

@@ -14,8 +14,7 @@ from common.errors import SearchFailedError, UnavailableError, UserError
 from common.records import Ranked
 from harness.interfaces import Retriever
 from harness.retrievers.web import WebRetriever
-from tests.helpers.llm_servers import files_with
-from tests.helpers.web_server import (
+from tests.helpers.fake_server import (
     Route,
     Searches,
     WebServer,
@@ -23,6 +22,7 @@ from tests.helpers.web_server import (
     bomb,
     cut_off,
     drip,
+    files_with,
     no_response,
     page,
     redirect,
@@ -78,7 +78,7 @@ def world(
             whole = [link if "://" in link else pages.url + link for link in links]
             results[query] = [(link.rpartition("/")[2].title(), link, f"snippet of {link}") for link in whole]
         planned = {"*" if name == "every" else name.replace("_", " "): routes for name, routes in faults.items()}
-        searches = Searches(results, shape, planned)
+        searches = Searches(results, shape, faults=planned)
         service = running.enter_context(web_server({PATHS[shape]: searches}))
         yield World(service, pages, searches, cache)
 
@@ -159,7 +159,7 @@ def test_a_lost_page_is_replaced_by_its_snippet_and_counted(tmp_path: Path) -> N
     }  # fmt: skip
     assert [hit for hit in hits if "ends in the sea" in hit.passage.text]
     assert "127.0.0.1 is not public and not in allow_networks" in retriever.lost_pages[secret]
-    assert "12 lost: " in retriever.facts[1]
+    assert "12 lost" in retriever.facts[1]
 
 
 def test_snippets_alone_need_no_page(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_failed_search_loses_no_other_and_is_recorded_and_not_stored(tmp_path:
 def test_a_service_without_any_answer_is_unavailable(tmp_path: Path) -> None:
     with world(tmp_path, {"alba": ["/alba"]}, every=[answer(b"<html>")] * 2, brune=[answer(b"", 500)]) as there:
         retriever = there.retriever(max_retries=0, read_pages=False, concurrency=1)
-        with pytest.raises(SearchFailedError, match=r"searxng at 127\.0\.0\.1:\d+: 1 of 1 searches failed, .*no valid"):
+        with pytest.raises(SearchFailedError, match=r"searxng at 127\.0\.0\.1:\d+: all searches failed: .*no valid"):
             retriever.search(["alba"], 1)
         with pytest.raises(UnavailableError, match=r"HTTP 500\. Results so far are kept in .* run the same command"):
             retriever.search(["alba", "brune"], 1)

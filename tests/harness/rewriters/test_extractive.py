@@ -12,13 +12,14 @@ from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts
-from harness.retrievers.retriever_tree import inner
 from harness.rewriters.extractive import (
+    JOIN_WORDS,
     NOTHING_FOUND,
     NOTHING_JOINS,
     NOTHING_STAYS,
     ExtractiveRewriter,
 )
+from harness.runtime.retriever_tree import inner
 from harness.systems.dmqr import Dmqr
 from models.dmqr.word_selection import core, joining, staying, written
 from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
@@ -75,7 +76,7 @@ def test_a_word_of_the_passages_is_judged_by_its_maximum_and_joins_in_the_order_
 def test_a_multi_query_retriever_gives_it_what_the_question_finds_in_one_search_more(
     serving: Path, bm25: Bm25Retriever
 ) -> None:
-    rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, join_words=3, stay_probability=0.0)
+    rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, stay_probability=0.0)
     assert isinstance(rewriter, Rewriter)
     assert isinstance(rewriter, FeedbackRewriter)
     counting = CountingRetriever(bm25)
@@ -96,7 +97,7 @@ def test_a_multi_query_retriever_gives_it_what_the_question_finds_in_one_search_
         added = par.removeprefix(question.text).split()
         own = {word.text for word in words_of(question.text)}
         passages = {word.text for hit in first[:2] for word in words_of(f"{hit.passage.title} {hit.passage.text}")}
-        assert 1 <= len(added) <= 3
+        assert 1 <= len(added) <= JOIN_WORDS
         assert set(added) <= passages - own
         (more,) = rewriter.rewrite([question], ("hop",), [first])
         assert more.queries["hop"] == (" ".join([*made.queries["kwr"], *added]),)
@@ -121,7 +122,7 @@ def test_it_reads_as_many_passages_as_it_needs_also_where_fewer_are_asked_for(
 
 def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retriever) -> None:
     searched, read = CountingRetriever(WorstFirst(bm25)), CountingRetriever(bm25)
-    rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, join_words=3, stay_probability=0.0)
+    rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, stay_probability=0.0)
     both = MultiQueryRetriever(searched, rewriter, ("kwr", "par"), per_query=4, fusion="rrf", feedback_retriever=read)
     found = both.find(ASKED, 5).results
     texts = [each.text for each in ASKED]

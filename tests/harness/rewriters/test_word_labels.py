@@ -67,8 +67,8 @@ def test_two_gold_passages_and_a_word_that_harms(tmp_path: Path) -> None:
     counts = LabelCounts()
     counts.add(labels)
     assert str(counts) == (
-        "1 questions, 3 words of passages (joined: 0.0% help, 66.7% harm), "
-        "1 words of questions (left out: 0.0% help, 100.0% harm)"
+        "1 questions, 3 words of passages, 0 words of passages that help, 2 words of passages that harm, "
+        "1 words of questions, 0 words of questions that help, 1 words of questions that harm"
     )
 
 

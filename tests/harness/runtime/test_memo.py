@@ -1,9 +1,6 @@
-"""The memo: two processes share a file, a killed one harms nobody, other parts have other values."""
+"""The memo: what another process has computed is reused, a killed one harms nobody, other parts have other values."""
 
 import itertools
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
@@ -15,26 +12,6 @@ from common.context_sources import SourceContext
 from common.records import Answer, Passage, Question, Ranked, Source
 from harness.runtime.memo import Memo, Triple
 from tests.helpers.river_corpus import PASSAGES, TableScorer
-
-ROOT = Path(__file__).parents[3]
-SCORE = """
-import sys
-from math import inf
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from common.records import Passage
-from harness.runtime import memo
-memo.PAIRS_AT_ONCE = 8
-class Scorer:
-    identity = {"name": "length"}
-    def probabilities(self, triples):
-        return [len(question) / 1000 for question, *_ in triples]
-kept, scorer = memo.Memo(Path(sys.argv[2])), Scorer()
-passages = [Passage.of(f"t{i}", f"text {i}") for i in range(9)]
-sys.stdin.readline()
-for question in sys.argv[3].split():
-    kept.scores(scorer, [(question, d1, d2) for d1 in passages for d2 in passages])
-"""
 
 
 class Named(TableScorer):
@@ -48,29 +25,6 @@ class Named(TableScorer):
 def triples(question: str, count: int) -> list[Triple]:
     pairs = itertools.permutations(PASSAGES.values(), 2)
     return [(question, d1, d2) for d1, d2 in itertools.islice(pairs, count)]
-
-
-def test_two_processes_share_a_file(tmp_path: Path) -> None:
-    folder = tmp_path / "scores"
-    asked = [[f"q{i}" + "x" * i for i in range(12)], [f"q{i}" + "x" * i for i in range(6, 18)]]
-    processes = [
-        subprocess.Popen([sys.executable, "-c", SCORE, str(ROOT), str(folder), " ".join(questions)],
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for questions in asked
-    ]  # fmt: skip
-    for each in processes:
-        assert each.stdin is not None
-        each.stdin.write("\n")
-        each.stdin.flush()
-    for each in processes:
-        each.communicate(timeout=60)
-        assert each.returncode == 0
-    (file,) = folder.iterdir()
-    saved = {
-        key: score for line in file.read_text().splitlines()[1:] for key, score in json.loads(line)[1]["values"].items()
-    }
-    assert len(saved) == 18 * 9 * 9
-    assert len(set(saved.values())) == len({len(question) for questions in asked for question in questions})
 
 
 def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tmp_path: Path) -> None:

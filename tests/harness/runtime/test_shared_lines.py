@@ -47,7 +47,7 @@ class Work:
 
     def run(self) -> str:
         survey, done = lambda: (ITEMS, self.depends_on), self.seen.append
-        write_shared(OUTPUT, self.out, self.processes, survey, self.items, AT_ONCE, self.lines, "testing", str, done)
+        write_shared(OUTPUT, self.out, survey, self.items, AT_ONCE, self.lines, "testing", str, done, self.processes)
         assert not self.out.with_name(f"{self.out.name}.partial").exists()
         return self.out.read_text()
 
@@ -59,6 +59,7 @@ def test_lines_are_written_in_order_from_few_items_at_once(tmp_path: Path) -> No
     assert work.ahead == AT_ONCE
     assert work.seen == WHOLE.splitlines(keepends=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.sha256"]
+    check_seal(work.out)
 
 
 @pytest.mark.parametrize("stop_at", [0, 3, 9])
@@ -86,30 +87,21 @@ def test_lines_of_other_or_unknown_work_are_not_reused(
     assert ("differs in: of. Starting over." in capsys.readouterr().err) == (first != second)
 
 
-def test_a_batch_that_was_only_begun_is_computed_again(tmp_path: Path) -> None:
-    with pytest.raises(StoppedError):
-        Work(tmp_path / "out", {"of": "this"}, 6).run()
-    with (tmp_path / "out.partial/rank-0.jsonl").open("a") as journal:
-        journal.write('["01234567", [2, ["line 6", "li')
-    again = Work(tmp_path / "out", {"of": "this"})
-    assert again.run() == WHOLE
-    assert again.computed == [[6, 7, 8], [9, 10]]
-    check_seal(tmp_path / "out")
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_first_batch_that_fails_for_one_reason_ends_the_work_and_a_later_one_has_no_lines(
+    tmp_path: Path, wrong: int
+) -> None:
+    class Failing(Work):
+        def lines(self, batch: Sequence[int]) -> Iterator[str]:
+            if batch[0] // AT_ONCE == wrong:
+                raise UserError("wrong option")
+            return super().lines(batch)
 
-
-def test_a_damaged_batch_is_named_or_computed_again(tmp_path: Path) -> None:
-    """Named where other batches follow it in the journal, which is left as it is."""
-    with pytest.raises(StoppedError):
-        Work(tmp_path / "out", {"of": "this"}, 6).run()
-    file = tmp_path / "out.partial/rank-0.jsonl"
-    whole = file.read_text()
-    file.write_text(whole.replace("line 1", "line 7"))
-    with pytest.raises(ArtifactError, match=r"rank-0.jsonl, line 2 is corrupt: delete the file"):
-        Work(tmp_path / "out", {"of": "this"}).run()
-    file.write_text(whole.replace("line 4", "line 7"))
-    again = Work(tmp_path / "out", {"of": "this"})
-    assert again.run() == WHOLE
-    assert again.computed == [[3, 4, 5], [6, 7, 8], [9, 10]]
+    if wrong == 0:
+        with pytest.raises(UserError, match=r"^wrong option$"):
+            Failing(tmp_path / "out").run()
+    else:
+        assert len(Failing(tmp_path / "out").run().splitlines()) == ITEMS - AT_ONCE
 
 
 def test_ranks_append_to_their_own_journals_and_the_first_joins_them(tmp_path: Path) -> None:

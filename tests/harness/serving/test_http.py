@@ -5,12 +5,14 @@ A BM25 index with tiny, untrained models: DR-RAG's classifier, RE-RAG's estimato
 
 import asyncio
 import json
+import math
 import random
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,11 @@ from openai import OpenAI
 from starlette.testclient import TestClient
 
 from common.errors import UnavailableError
-from common.records import Answer, Asked, Ranked, as_questions
+from common.records import Answer, Asked, Passage, Ranked, as_questions
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.serving import app as app_module
 from harness.serving.app import create_app
-from harness.serving.mcp_tools import mcp_server
 from harness.serving.parts import served_part, served_system
 from harness.serving.worker import ServingLimits
 from harness.systems.dmqr import Dmqr
@@ -129,21 +130,19 @@ def test_rerank_has_the_shapes_of_other_servers(client: TestClient, rerag: ReRag
     texts = [passage.text for passage in PASSAGES[:5]]
     logits = rerag.model.estimator.scores([(TEXTS[0], passage) for passage in map(_untitled, texts)])  # type: ignore[union-attr]
     best = sorted(range(5), key=lambda place: -logits[place])
-    found = posted(client, "/rerank", query=TEXTS[0], texts=texts, raw_scores=True, return_text=True)
+    found = posted(client, "/rerank", query=TEXTS[0], texts=texts, raw_scores=True)
     assert [each["index"] for each in found] == best
-    assert [each["text"] for each in found] == [texts[place] for place in best]
     assert [each["score"] for each in found] == pytest.approx([logits[place] for place in best], abs=1e-5)
     for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
         results = posted(client, path, model="any", query=TEXTS[0], documents=texts, top_n=2)["results"]
         assert [each["index"] for each in results] == best[:2]
-        assert 0 <= results[1]["relevance_score"] <= results[0]["relevance_score"] <= 1
+        sigmoids = [1 / (1 + math.exp(-logits[place])) for place in best[:2]]
+        assert [each["relevance_score"] for each in results] == pytest.approx(sigmoids, abs=1e-5)
     titled = [{"title": passage.title, "text": passage.text} for passage in PASSAGES[:2]]
-    assert len(posted(client, "/rerank", query="where", documents=titled, return_documents=True)["results"]) == 2
+    assert len(posted(client, "/rerank", query="where", documents=titled)["results"]) == 2
 
 
-def _untitled(text: str) -> Any:
-    from common.records import Passage
-
+def _untitled(text: str) -> Passage:
     return Passage.of("", text)
 
 
@@ -157,17 +156,14 @@ def test_a_part_alone_reranks_and_a_system_without_one_says_so(folder: Path) -> 
     with TestClient(create_app(served_system(system, limits), limits)) as pairs:
         documents = [passage.text for passage in PASSAGES[:4]]
         found = posted(pairs, "/rerank", query="where", texts=documents)
-        triples = [("where", _untitled(one), _untitled(two)) for one, two in _in_order(documents)]
-        scores = dict(zip(_in_order(documents), Digest().probabilities(triples), strict=True))
+        pairs_of = [*combinations(documents, 2)]
+        triples = [("where", _untitled(one), _untitled(two)) for one, two in pairs_of]
+        scores = dict(zip(pairs_of, Digest().probabilities(triples), strict=True))
         best = {each: max(score for pair, score in scores.items() if each in pair) for each in documents}
         assert [each["score"] for each in found] == pytest.approx(sorted(best.values(), reverse=True))
         assert "allowed 2 to 50" in pairs.post("/rerank", json={"query": "x", "texts": ["one"]}).text
         assert pairs.post("/rewrite", json={"question": "where"}).status_code == 404
         assert "no reader" in pairs.post("/v1/chat/completions", json=CHAT).json()["error"]["message"]
-
-
-def _in_order(texts: Sequence[str]) -> list[tuple[str, str]]:
-    return [(one, two) for place, one in enumerate(texts) for two in texts[place + 1 :]]
 
 
 def test_a_rewriters_queries_are_given(folder: Path) -> None:
@@ -235,7 +231,6 @@ def test_a_mistake_is_named(client: TestClient, path: str, body: dict[str, Any],
     response = client.post(path, json=body)
     assert response.status_code == 422
     assert message in response.json()["error"]["message"]
-    assert "\n" not in response.json()["error"]["message"]
 
 
 def test_a_body_that_is_no_json_or_too_large_is_refused(client: TestClient) -> None:
@@ -272,8 +267,7 @@ def test_a_failure_is_of_its_question_alone(slow: TestClient) -> None:
         asked = [*pool.map(lambda text: slow.post("/ask", json={"question": text}), ["down", "bug", "fine"])]
     assert [each.status_code for each in asked] == [502, 500, 200]
     assert asked[0].json()["error"] == {"message": "the service is down", "type": "server_error"}
-    assert "secret" not in asked[1].text
-    assert "Traceback" not in asked[1].text
+    assert not {"secret", "Traceback"} & {*re.findall(r"\w+", asked[1].text)}
     assert asked[2].json()["evidence"][0]["score"] is None  # JSON has no infinity
     answered = system_answering_some().post("/ask", json={"question": "down"})
     assert (answered.status_code, answered.json()["error"]["message"]) == (502, "the service is down")
@@ -312,11 +306,8 @@ def test_too_many_and_too_slow(slow: TestClient) -> None:
 def test_a_key_and_the_names_of_the_machine(rerag: ReRag) -> None:
     app = create_app(served_system(rerag, LIMITS), LIMITS, "secret", ("127.0.0.1", "localhost"))
     with TestClient(app, base_url="http://127.0.0.1:80") as found:
-        for headers, code in (
-            ({}, 401),
-            ({"authorization": "Bearer other"}, 401),
-            ({"authorization": "Bearer secret"}, 200),
-        ):
+        for key, code in (("", 401), ("Bearer other", 401), ("Bearer secret", 200)):
+            headers = {"authorization": key} if key else {}
             assert found.post("/search", json={"query": "where"}, headers=headers).status_code == code
         assert found.get("/health").status_code == found.get("/").status_code == 200
         assert found.get("/metrics").status_code == 401
@@ -332,7 +323,7 @@ JSON = st.recursive(
 )
 FIELDS = [
     "question", "query", "history", "passages", "stream", "k", "strategies", "texts", "documents", "top_n",
-    "raw_scores", "return_text", "return_documents", "model", "messages", "n", "tools", "text", "title", "role",
+    "raw_scores", "model", "messages", "n", "tools", "text", "title", "role",
     "content", "jsonrpc", "method", "params", "id",
 ]  # fmt: skip
 
@@ -367,19 +358,9 @@ async def _over_http(address: str, rerag: ReRag) -> None:
         assert {tool.name for tool in (await found.list_tools()).tools} == {"search", "ask"}
         told = await found.call_tool("ask", {"question": TEXTS[0]})
         assert told.structured_content["text"] == rerag.answer(TEXTS[0])[0].text  # type: ignore[index]
-
-
-def test_an_assistants_tools(client: TestClient, rerag: ReRag) -> None:
-    backend = client.app.state.backend  # type: ignore[attr-defined]
-
-    async def called() -> None:
-        async with Client(mcp_server(backend)) as found:
-            hits = (await found.call_tool("search", {"query": TEXTS[0], "k": 2})).structured_content["passages"]  # type: ignore[index]
-            assert [hit["id"] for hit in hits] == [hit.passage.id for hit in rerag.retriever.search([TEXTS[0]], 2)[0]]  # type: ignore[union-attr]
-            wrong = await found.call_tool("ask", {"question": " "})
-            assert wrong.is_error
-
-    asyncio.run(called())
+        hits = (await found.call_tool("search", {"query": TEXTS[0], "k": 2})).structured_content["passages"]  # type: ignore[index]
+        assert [hit["id"] for hit in hits] == [hit.passage.id for hit in rerag.retriever.search([TEXTS[0]], 2)[0]]  # type: ignore[union-attr]
+        assert (await found.call_tool("ask", {"question": " "})).is_error
 
 
 @needs_chromium

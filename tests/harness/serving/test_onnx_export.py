@@ -114,9 +114,8 @@ def test_onnx_answers_as_the_folder_it_comes_from(
     assert float(scores.detach().std()) > 10 * model_tolerance(largest)  # it tells texts apart
     torch.testing.assert_close(torch.from_numpy(log_odds), scores.detach(), rtol=0, atol=model_tolerance(largest))
     _, found = run_card(out, monkeypatch)  # its snippet
-    assert found["log_odds"].shape == tuple(
-        {"P": 1, "T": found["batch"]["input_ids"].shape[1]}.get(n, n) for n in shape
-    )
+    sizes = {"P": 1, "T": found["batch"]["input_ids"].shape[1]}
+    assert found["log_odds"].shape == tuple(sizes.get(each, each) for each in shape)
     assert sorted(found["batch"]) == sorted(given)
 
 

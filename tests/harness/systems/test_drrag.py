@@ -111,14 +111,6 @@ def test_a_text_is_answered_as_its_question(bm25):
         assert (answer.question_id, titles(answer)) == ("1", titles(record))
 
 
-def test_a_question_asked_twice_is_scored_once(bm25):
-    once, twice = gold_scorer(), gold_scorer()
-    DrRag(bm25, scorer=once, selection=SelectionOptions("ranked", k=3)).answer(ASKED[:1])
-    answers = DrRag(bm25, scorer=twice, selection=SelectionOptions("ranked", k=3)).answer([ASKED[0], ASKED[0]])
-    assert titles(answers[0]) == titles(answers[1])
-    assert sorted(twice.asked) == sorted(once.asked)
-
-
 def test_batching_does_not_change_answers(bm25):
     system = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cfs", k=3))
     together = system.answer(ASKED)

@@ -165,7 +165,7 @@ def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_ch
             "--system.retriever.index", str(folders / "index"), "--system.selection.method", "cfs",
             "--questions", str(file), "--system.selection.k", "3"]  # fmt: skip
     infer.main(["tune", *base, "--out", "selection.json", "--tuning.ks", "[3,4]", "--tuning.grid.depths", "[12]",
-                "--tuning.grid.symmetric", "true", "--tuning.max_documents", "[2.9,3.5]",
+                "--tuning.max_documents", "[2.9,3.5]",
                 "--memo", "scores"])  # fmt: skip
     told = capsys.readouterr().out.splitlines()
     infer.main(["evaluate", *base, "--out", "tuned", "--system.selection_file", "selection.json", "--memo",

@@ -103,9 +103,7 @@ def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() ->
     assert "uses_gold" not in answer.notes
     counted = {name: value for name, value in answer.costs.items() if not name.startswith("seconds/")}
     assert counted == {"retriever_calls": 2.0, "model_calls": 3.0, "tokens": 11.0}
-    assert [name for name in answer.costs if name.startswith("seconds/")] == [
-        "seconds/sources", "seconds/reading", "seconds/selection",
-    ]  # fmt: skip
+    assert answer.costs["seconds/reading"] > 0
     json.dumps(asdict(answer))
 
 
@@ -264,16 +262,6 @@ def test_all_passages_that_were_found_are_summarized_unless_an_option_cuts_them(
     assert len(context.notes["summary of"]) == summarized
 
 
-def test_passages_that_are_too_long_for_a_local_summarizer_are_cut_and_say_so() -> None:
-    lm = ScriptedLm({"Question: alba river": ["Summary: The alba."]})
-    lm.room = lambda chat: 4000 - len(chat.messages[-1].content)  # type: ignore[attr-defined]
-    (context,) = WebContext(Numbered(), TableRewriter(TABLE), summarizer=lm).contexts([ALBA])
-    ((chat,),) = lm.asked
-    assert 0 < len(chat.messages[-1].content) <= 4000 - 400
-    assert chat.messages[-1].content.count("</passage>") == 15
-    assert re.fullmatch(r"reads the first \d+ characters of each passage", str(context.notes["summary cut"]))
-
-
 def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     read, alone = Prompt.load("drrag"), LlmReader(ScriptedLm({})).closed_book
     for key in ("max_tokens", "answer_after", "answer_until", "verbatim", "system", "examples"):
@@ -302,8 +290,13 @@ def test_a_reader_s_prompt_without_one_for_no_context_is_refused_before_a_source
 def test_the_paper_s_config_has_a_model_of_the_sources_and_one_that_reads() -> None:
     init = yaml.safe_load(Path("configs/infer/msrag.yaml").read_text())["system"]["init_args"]
     web, knowledge = init["web"]["init_args"], init["knowledge"]["init_args"]
-    assert {web["summarizer"], web["rewriter"]["init_args"]["llm"], knowledge["llm"]} == {"../llm/msrag_source.yaml"}
-    assert init["reader"]["init_args"] == {"llm": "../llm/msrag_reader.yaml"}
+    models = [
+        web["summarizer"],
+        web["rewriter"]["init_args"]["llm"],
+        knowledge["llm"],
+        init["reader"]["init_args"]["llm"],
+    ]
+    assert [each["init_args"]["model"] for each in models] == ["gpt-3.5-turbo"] * 3 + ["meta-llama/Llama-2-7b-chat-hf"]
 
 
 def test_the_summary_takes_the_place_of_the_passages_and_a_failed_one_does_not(bm25) -> None:

@@ -23,15 +23,28 @@ from harness.retrievers.web import WebRetriever
 from harness.rewriters.prompted import PromptRewriter
 from harness.runtime.answer_text import answer_text
 from harness.systems.msrag import Msrag
-from tests.helpers.fault_server import ANY, PASSING
-from tests.helpers.llm_servers import KEY, fault_server
-from tests.helpers.web_server import Searches, WebServer, answer, bomb, cut_off, no_response, page, redirect, web_server
+from tests.helpers.fake_server import (
+    ALWAYS,
+    ANY,
+    KEY,
+    PASSING,
+    Searches,
+    WebServer,
+    answer,
+    bomb,
+    chat_server,
+    cut_off,
+    no_response,
+    page,
+    redirect,
+    web_server,
+)
 
 RIVERS = ["Alba", "Brune", "Calder", "Dorn", "Elbe", "Fulda", "Garonne", "Havel"]
 QUESTIONS = [Question(str(n), f"Where does the {river} end?") for n, river in enumerate(RIVERS)]
 KINDS = ("source", "mouth", "length")
 DIVIDE, CONTEXT, MEMORY = "Divide the question", "generate relevant", "from your own knowledge"  # words of the prompts
-BROKEN = [answer(b"<html>")] * 2  # after all retries
+BROKEN = [answer(b"<html>"), ALWAYS]  # after all retries
 NO_JSON = "a response that is no valid JSON (retries: 1)"
 
 
@@ -132,7 +145,7 @@ def test_every_question_is_answered_and_says_what_was_lost(
         pages.routes |= lost_pages
         pages.asked.clear()
         searches.answered.clear()
-        with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+        with chat_server(replies, faults=faults) as server:
 
             def run() -> tuple[list[Any], dict[str, Any]]:
                 client = server.client(tmp_path / "llm", timeout_seconds=10.0, max_retries=1)
@@ -187,7 +200,7 @@ def test_a_chat_endpoint_s_failures_alone(bm25: Bm25Retriever, tmp_path: Path, m
     faults = {text: kinds for text, kinds in faults.items() if kinds != ["429 date"]}
     always = [asked[CONTEXT][0], asked[CONTEXT][1], asked[MEMORY][2], reading[3]]
     faults |= {text: ["invalid" if place % 2 else "400", "always"] for place, text in enumerate(always)}
-    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+    with chat_server(replies, faults=faults) as server:
         client = server.client(tmp_path / "cache", timeout_seconds=5.0, max_retries=1)
         found = system(client).answer(QUESTIONS)
         first = server.counts()

@@ -1,9 +1,10 @@
 """Pages from real servers that attack it: each attack is refused, and quickly."""
 
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
+from unittest import mock
 
 import httpcore2
 import httpx2
@@ -13,8 +14,8 @@ from common.errors import UserError
 from harness.web import pages, transport
 from harness.web.addresses import parse_networks
 from harness.web.pages import PageClient, kind_of
-from harness.web.transport import FetchError, Resolve, resolve
-from tests.helpers.web_server import (
+from harness.web.transport import FetchError
+from tests.helpers.fake_server import (
     WebServer,
     answer,
     bomb,
@@ -48,10 +49,11 @@ def fetch(
     link: str,
     seconds: float = 5.0,
     allowed: Sequence[str] = (f"{SITE}/32",),
-    resolver: Resolve = resolve,
+    resolver: Callable[[str, int], Sequence[str]] | None = None,
     proxies: bool = False,
 ) -> httpx2.Response:
-    with closing(PageClient(seconds, parse_networks(allowed), proxies, resolver)) as client:
+    resolve = mock.patch.object(transport, "resolve", resolver) if resolver else nullcontext()
+    with resolve, closing(PageClient(seconds, parse_networks(allowed), proxies)) as client:
         return client.fetch(link)
 
 

@@ -10,7 +10,7 @@ from common.errors import RefusedError, UnavailableError
 from harness.web import transport
 from harness.web.search_services import SearchService
 from harness.web.service_failures import ServiceError
-from tests.helpers.web_server import answer, cut_off, drip, redirect, web_server
+from tests.helpers.fake_server import answer, cut_off, drip, redirect, web_server
 
 KEY = "abc-0123456789-xyz"
 NOTHING = b'{"results": []}'

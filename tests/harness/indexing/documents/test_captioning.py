@@ -93,7 +93,7 @@ def test_the_description_follows_the_text_in_the_image(captioner: ImageCaptioner
     image = Image(png("red"), ".png", "Figure 1", "X1 X2")
     document = Document("a.pdf", "A", (Paragraph("text"), image, replace(image, text="")))
     (description,) = captioner.describe([image])
-    text, first, second = captioner.described(document).blocks
+    text, first, second = next(captioner.convert(iter([document]))).blocks
     assert text == document.blocks[0]
     assert isinstance(first, Image)
     assert isinstance(second, Image)

@@ -17,7 +17,7 @@ from documents.segments.splitting import word_count
 from harness.indexing.documents.formatter import LlmFormatter
 from harness.indexing.documents.windows import windows
 from harness.llm.endpoint import ChatEndpoint
-from tests.helpers.formatting_lm import FormattingLm
+from tests.helpers.scripted_lm import FormattingLm
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 HEADINGS = {"Setup": "1 Setup", "Power supply": "1.1 Power supply", "Fuses": "1.1.1 Fuses", "Use": "2 Use"}
@@ -116,12 +116,6 @@ def test_windows_hold_every_word_once(lengths: list[int], window_words: int, pad
     assert all(word_count(window.text) <= window_words for window in found)
 
 
-def test_what_a_model_converts_of_the_padding_is_left_out() -> None:
-    (document,) = convert(FormattingLm(lambda window, before, after: f"{before}\n\n{perfect(window)}\n\n{after}"))
-    assert document.blocks == EXPECTED
-    assert not document.left_out
-
-
 def test_a_fence_around_the_reply_is_taken_off() -> None:
     (document,) = convert(FormattingLm(lambda window, *_: f"```markdown\n{perfect(window)}\n```"))
     assert document.blocks == EXPECTED
@@ -146,6 +140,7 @@ def shuffled(window: str, *_: str) -> str:
     [
         (lambda window, *_: window[: len(window) // 2], "% of the words lost"),
         (lambda window, *_: window + " and much more" * 20, "% of the words invented"),
+        (lambda window, before, after: f"{before}\n\n{window}\n\n{after}", "% of the words invented"),  # the padding
         (lambda *_: "", "no text"),
         (lambda *_: "I am sorry, but I cannot help with that request.", "100% of the words lost"),
         (shuffled, "the text mixed up"),

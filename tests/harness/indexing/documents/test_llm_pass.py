@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from documents.folder.corpus import read_folder
-from harness.indexing.documents import llm_pass
+from harness.indexing.documents import formatter
 from tests.helpers.document_folders import report, write_files
-from tests.helpers.formatting_lm import FormattingLm
+from tests.helpers.scripted_lm import FormattingLm
 
 TEXT = "Power supply\n\nIt takes 24 V and draws little current.\n"
 
 
 def titles_of(folder: Path, llm: FormattingLm | None = None) -> list[str]:
-    source = read_folder(folder / "manuals", folder / "kept", passes=[llm_pass.llm_pass(llm)] if llm else [])
+    source = read_folder(folder / "manuals", folder / "kept", passes=[formatter.llm_pass(llm)] if llm else [])
     with source.locked():
         return [passage.title for passage in source.passages()]
 
@@ -61,7 +61,7 @@ def test_a_document_that_has_changed_is_converted_again(tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_goes_on_after_the_last_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llm_pass, "_AT_ONCE", 1)
+    monkeypatch.setattr(formatter, "_AT_ONCE", 1)
     write_files(tmp_path / "manuals", {"fan.txt": "Fan\n\nIt turns.\n", "pump.txt": TEXT})
 
     def stops(window: str, before: str, after: str) -> str:

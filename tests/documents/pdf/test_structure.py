@@ -1,0 +1,118 @@
+"""Headings, contents, paragraphs, lists, code and titles of the lines in `structures.yaml`."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from documents.left_out import LeftOut
+from documents.markdown_writing import to_markdown
+from documents.pdf.blocks import blocks
+from documents.pdf.contents import ContentsEntry, key, table_of_contents
+from documents.pdf.footnotes import footnotes
+from documents.pdf.lines import Line, Placed
+from documents.pdf.page import Box
+from documents.pdf.spacing import Body
+from documents.pdf.structure import structure
+from documents.records import Document, Heading, Image, Paragraph, Table
+from tests.helpers.pdf_lines import laid_out, line
+
+BEFORE = "h 24 | Manual\ntext 20\n| It ends.\npage\n"
+CASES = yaml.safe_load(Path(__file__).with_name("structures.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["is"])
+def test_lines_become_a_document(case: dict[str, Any]) -> None:
+    items = laid_out(case["lines"] if "title" in case else BEFORE + case["lines"])
+    entries = [ContentsEntry(*row) for row in case.get("entries", ())]
+    left_out = LeftOut()
+    title, found_blocks = structure(items, entries, case.get("metadata", ""), "folder/p300.pdf", left_out)
+    later = [replace(block, page=None) for block in found_blocks if block.page != 1 or "title" in case]
+    found = {
+        "title": title,
+        "contents": [[entry.title, entry.level, entry.label] for entry in table_of_contents(items)[0]],
+        "left_out": list(left_out.lines),
+        "headings": "".join(f"{'#' * b.level} {b.text}\n" for b in later if isinstance(b, Heading)),
+        "read": to_markdown(Document("p300.pdf", "", tuple(later))).partition("\n\n")[2],
+    }
+    expected = {name: case[name] for name in found if name in case}
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "b | Figure 3: Wiring of the motor",
+        "b | Table 2. Ratings",
+        "b | Picture 1: What is inside",
+        "b | Theorem 1 (Pumps need oil)",
+        "b | Definition 2.1",
+        "b | Warning",
+        "b | \u2022 the valve",
+        "12 | a = b + c * 4 / 7 - 2",
+        "b | This is a whole sentence in bold.",
+        "b m | --help",
+        "| 3. Tighten the four screws",
+        "14 b | 42",
+        "b p3 | Name Type Unit",
+        "b | Keywords: pump, motor",
+    ],
+)
+def test_what_is_no_heading(row: str) -> None:
+    _, found = structure(laid_out(f"{BEFORE}text 4\nh {row}\ntext 4"), [], "", "p300.pdf", LeftOut())
+    assert not any(isinstance(block, Heading) for block in found)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    ["", "untitled", "Untitled-3", "manual.dvi", "Microsoft Word - x.doc", "C:\\texts\\manual", "x", "Title"],
+)
+def test_metadata_that_is_no_title(metadata: str) -> None:
+    assert structure(laid_out("# 20 | 1 Introduction"), [], metadata, "folder/p300.pdf", LeftOut())[0] == "p300"
+
+
+def test_footnotes_figures_and_tables_stand_behind_the_paragraph_that_goes_on_after_them() -> None:
+    image, table = Image(b"png", ".png", page=2), Table((("a",),), page=2)
+    before = laid_out("text 20\n| ~\n8 y700 | 1 Of the year before.\n8 +10 | 2 Of this year.")
+    items = [
+        *before, Placed(image, Box(50, 50, 350, 90), 2), *laid_out("page\ny110 | turns."),
+        Placed(table, Box(50, 120, 300, 200), 2), *laid_out("page\ny220 | More."),
+    ]  # fmt: skip
+    _, (first, *notes) = structure(items, [], "", "p300.pdf", LeftOut())
+    assert isinstance(first, Paragraph)
+    assert first.text.endswith("the motor turns.")
+    assert notes == [
+        Paragraph("1 Of the year before.", 1), Paragraph("2 Of this year.", 1), image, table, Paragraph("More.", 2),
+    ]  # fmt: skip
+
+
+any_line = st.builds(
+    line,
+    st.text(st.characters(categories=("L", "N", "P", "Zs")), min_size=1, max_size=30).filter(
+        lambda text: text.split()[:1] not in ([], ["o"])  # a word "o" at a line's beginning is a bullet
+    ),
+    st.floats(0, 800),
+    st.floats(50, 300),
+    st.sampled_from([8.0, 10.0, 14.0]),
+    page=st.integers(1, 3),
+    bold=st.booleans(),
+    monospaced=st.booleans(),
+)
+
+
+@given(st.lists(any_line, max_size=25))
+def test_any_lines_are_read_and_no_letter_is_lost(items: list[Line]) -> None:
+    def letters(parts: Iterable[str]) -> list[str]:
+        return sorted(char for part in parts for char in part if char.isalnum())
+
+    found = blocks(items, [], footnotes(items, Body(font="Times")), set(), Body(font="Times"), LeftOut())
+    assert letters(block.text for block in found if isinstance(block, Paragraph)) == letters(one.text for one in items)
+
+
+def test_keys_compare_letters_and_digits_alone() -> None:
+    assert key("1.2  Self-Test (\ufb01rst)") == key("12 selftest FIRST")

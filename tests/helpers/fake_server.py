@@ -1,0 +1,415 @@
+"""A web server in this process that answers by functions, fails in every way, and writes down what it was asked.
+
+Also a search service and a chat endpoint made of them.
+"""
+
+import gzip
+import json
+import socket
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from email.message import Message
+from email.utils import formatdate
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from harness.llm.endpoint import ChatEndpoint
+
+HANGS_SECONDS = 6.0  # a server that hangs; the tests' deadlines are shorter
+ANY, ALWAYS = "*", "always"  # all that is not listed; the fault before it lasts
+KEY = "test-key-4f9a1c77e2d04b6b"  # of the chat endpoint; must be found nowhere on disk
+JSON = "application/json"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: "WebServer"
+
+    def setup(self) -> None:
+        """Remember the connection."""
+        super().setup()
+        self.server.connections.append(self.connection)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        """By the route of the path."""
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        asked = Asked(self.command, urlsplit(self.path).path, parse_qs(urlsplit(self.path).query), self.headers, body)
+        server = self.server
+        with server.lock:
+            server.asked.append(asked)
+            server.now += 1
+            server.most = max(server.most, server.now)
+        try:
+            (server.routes.get(asked.path) or answer(b'{"detail": "Not Found"}', 404))(self, asked)
+        finally:
+            with server.lock:
+                server.now -= 1
+
+    do_POST = do_GET
+
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Status line and headers."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def chunk(self, data: bytes) -> None:
+        """A part of a body with `Transfer-Encoding: chunked`."""
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request."""
+
+    method: str
+    path: str
+    fields: dict[str, list[str]]  # of the query
+    headers: Message
+    body: bytes
+
+
+Route = Callable[[Handler, Asked], None]
+
+
+class WebServer(ThreadingHTTPServer):
+    """Knows its routes and what it was asked."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, routes: Mapping[str, Route], address: str, port: int) -> None:
+        self.routes, self.asked, self.lock = dict(routes), list[Asked](), threading.Lock()
+        self.connections: list[socket.socket] = []
+        self.now = self.most = 0  # requests at once
+        super().__init__((address, port), Handler)
+        self.url = f"http://{address}:{self.server_port}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is what these tests are about."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Requests by path."""
+        return Counter(each.path for each in self.asked)
+
+    def die(self) -> None:
+        """End as a process that is killed: open connections break, and nothing listens."""
+        self.shutdown()
+        self.server_close()
+        for each in self.connections:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def web_server(
+    routes: Mapping[str, Route], address: str = "127.0.0.1", port: int = 0, certificate: Path | None = None
+) -> Iterator[WebServer]:
+    """Run a server while the `with` block runs.
+
+    Args:
+        routes: By path.
+        address: Where it listens.
+        port: A free one when 0.
+        certificate: PEM file with a key and a certificate, for HTTPS.
+    """
+    with WebServer(routes, address, port) as server:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+
+
+def answer(body: bytes, status: int = 200, kind: str = "text/html; charset=utf-8", **headers: str) -> Route:
+    """A whole response; of headers, `_` is written `-`."""
+
+    def route(handler: Handler, _: Asked) -> None:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        handler.begin(status, {"Content-Type": kind, "Content-Length": str(len(body)), **given})
+        handler.wfile.write(body)
+
+    return route
+
+
+def redirect(location: str, **headers: str) -> Route:
+    """A redirect, after which the connection is closed."""
+    return answer(b"", 302, Location=location, Connection="close", **headers)
+
+
+def page(title: str, *paragraphs: str) -> Route:
+    """A page of HTML with a menu around its text."""
+    text = "".join(f"<p>{each}</p>" for each in paragraphs)
+    menu = "<nav><ul><li><a href='/a'>Home</a></li><li><a href='/b'>Imprint</a></li></ul></nav>"
+    html = (
+        f"<html><head><title>{title}</title></head><body>{menu}<article><h1>{title}</h1>{text}</article></body></html>"
+    )
+    return answer(html.encode())
+
+
+@cache
+def bomb(mebibytes: int) -> Route:
+    """A small body that decompresses to a large one."""
+    return answer(gzip.compress(bytes(mebibytes * 2**20)), Content_Encoding="gzip")
+
+
+def endless(handler: Handler, _: Asked) -> None:
+    """A body without end, as fast as it is read."""
+    handler.begin(200, {"Content-Type": "text/html", "Transfer-Encoding": "chunked"})
+    while True:
+        handler.chunk(b"<p>more and more</p>" * 3000)
+
+
+def stall(handler: Handler, _: Asked) -> None:
+    """Nothing, for longer than a client should wait."""
+    time.sleep(HANGS_SECONDS)
+    handler.close_connection = True
+
+
+def drip(handler: Handler, _: Asked) -> None:
+    """A byte now and then, for longer than a client should wait."""
+    handler.begin(200, {"Content-Type": "text/html", "Content-Length": "1000000"})
+    for _ in range(int(HANGS_SECONDS / 0.05)):
+        handler.wfile.write(b" ")
+        time.sleep(0.05)
+
+
+def drip_headers(handler: Handler, _: Asked) -> None:
+    """Headers that come a byte at a time."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    for _ in range(int(HANGS_SECONDS / 0.05)):
+        handler.wfile.write(b"x")
+        time.sleep(0.05)
+
+
+def huge_header(handler: Handler, _: Asked) -> None:
+    """A header of many megabytes."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
+    for _ in range(1000):
+        handler.wfile.write(b"x" * 100_000)
+
+
+def no_response(handler: Handler, _: Asked) -> None:
+    """The connection is closed at once."""
+    handler.close_connection = True
+
+
+def cut_off(handler: Handler, _: Asked) -> None:
+    """Half of a body."""
+    handler.begin(200, {"Content-Type": "text/html", "Content-Length": "1000"})
+    handler.wfile.write(b"<html>")
+    handler.close_connection = True
+
+
+@dataclass(kw_only=True)
+class Service:
+    """A route whose answers come after faults.
+
+    Args:
+        faults: By what is asked, or ANY: routes that come before the answer, each once; ALWAYS behind one: it lasts.
+        requests: Of each, so far.
+        answered: The same.
+    """
+
+    faults: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self, handler: Handler, asked: Asked) -> None:
+        """A fault, or the answer."""
+        text = self.text(asked)
+        with handler.server.lock:
+            number = self.requests[text]
+            self.requests[text] += 1
+        faults = [*self.faults.get(text, self.faults.get(ANY, ()))]
+        if faults and faults[-1] == ALWAYS:
+            faults = faults[:-1] + faults[-2:-1] * number
+        if number < len(faults):
+            return self.fault(faults[number], asked)(handler, asked)
+        answer(self.body(text, asked), kind=JSON)(handler, asked)
+        with handler.server.lock:
+            self.answered[text] += 1
+
+    def text(self, asked: Asked) -> str:
+        """What is asked."""
+        raise NotImplementedError
+
+    def body(self, text: str, asked: Asked) -> bytes:
+        """The answer."""
+        raise NotImplementedError
+
+    def fault(self, route: Route, asked: Asked) -> Route:
+        """A fault as a route."""
+        return route
+
+
+@dataclass
+class Searches(Service):
+    """The route of a search service in one of the three shapes.
+
+    Args:
+        results: By query, (title, link, snippet) of each result.
+        shape: searxng, brave or tavily.
+    """
+
+    results: Mapping[str, Sequence[tuple[str, str, str]]] = field(default_factory=dict)
+    shape: str = "searxng"
+
+    def text(self, asked: Asked) -> str:
+        """The query."""
+        return json.loads(asked.body)["query"] if asked.method == "POST" else asked.fields["q"][0]
+
+    def body(self, text: str, asked: Asked) -> bytes:
+        """The results."""
+        snippet = "description" if self.shape == "brave" else "content"
+        listed = [{"title": title, "url": link, snippet: part} for title, link, part in self.results.get(text, ())]
+        return json.dumps({"web": {"results": listed}} if self.shape == "brave" else {"results": listed}).encode()
+
+
+CODES = {"429": 429, "429 second": 429, "429 date": 429, "500": 500, "503 html": 503, "408": 408, "409": 409,
+         "400": 400, "413": 413, "403": 403, "quota": 429, "404": 404}  # fmt: skip
+BODIES = {"invalid": b"{nonsense", "empty": b'{"choices": null}', "200 error": b'{"error": {"message": "crashed"}}'}
+SLOW = {"stall": stall, "drip": drip}  # beyond the deadline of an attempt
+PASSING = ("429", "429 date", "500", "503 html", "408", "409", "cut", "no response", "invalid", "half", "empty",
+           "200 error", "broken off")  # an attempt may succeed after each; it costs one retry  # fmt: skip
+LASTING = {  # a response with another message or reason in place of the reply, which no further attempt would change
+    "empty stop": {"message": {"content": ""}},
+    "empty length": {"message": {"content": None, "reasoning_content": "Paris, for"}, "finish_reason": "length"},
+    "thinking": {"message": {"content": "<think>Is it Lyon?"}, "finish_reason": "length"},
+    "filtered": {"message": {"content": None}, "finish_reason": "content_filter"},
+    "tool": {"message": {"content": None}, "finish_reason": "tool_calls"},
+    "refusal": {"message": {"content": None, "refusal": "I cannot help with that."}},
+}
+
+
+@dataclass
+class Chats(Service):
+    """The route of a chat endpoint, whose faults have names.
+
+    Args:
+        replies: By the last message, or ANY: `text`, and optionally `finish`, `prompt_tokens`, and `logprobs`, those of
+            the tokens (nats).
+        key: That requests must carry; none if empty.
+        delay_seconds: Before each response.
+        gives_logprobs: Whether it lists the tokens.
+    """
+
+    replies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    key: str = KEY
+    delay_seconds: float = 0.0
+    gives_logprobs: bool = True
+
+    def text(self, asked: Asked) -> str:
+        """The last message."""
+        return json.loads(asked.body)["messages"][-1]["content"]
+
+    def __call__(self, handler: Handler, asked: Asked) -> None:
+        """A refusal, a fault, or the reply."""
+        given, model = asked.headers.get("Authorization", ""), json.loads(asked.body)["model"]
+        if self.key and given != f"Bearer {self.key}":
+            words = f"Incorrect API key provided: {given}. You can find your API key at /account."
+            self.requests[self.text(asked)] += 1
+            return _error(401, words, "invalid_api_key")(handler, asked)
+        if model != "tiny":
+            return _error(404, f"The model {model!r} does not exist")(handler, asked)
+        time.sleep(self.delay_seconds)
+        super().__call__(handler, asked)
+
+    def body(self, text: str, asked: Asked, **changes: Any) -> bytes:
+        """The reply, with changes of its choice."""
+        given = self.replies.get(text) or self.replies[ANY]
+        reply = {"finish": "stop", "prompt_tokens": 9, "logprobs": [0.0], **given}
+        listed = {"content": [{"token": "", "logprob": value} for value in reply["logprobs"]]}
+        choice = {
+            "index": 0, "message": {"role": "assistant", "content": reply["text"]}, "finish_reason": reply["finish"],
+            "logprobs": listed if self.gives_logprobs and json.loads(asked.body).get("logprobs") else None, **changes,
+        }  # fmt: skip
+        usage = {"prompt_tokens": reply["prompt_tokens"], "completion_tokens": len(reply["logprobs"])}
+        whole = {"object": "chat.completion", "choices": [choice], "usage": usage}
+        return json.dumps(whole, ensure_ascii=False).encode()
+
+    def fault(self, route: str, asked: Asked) -> Route:
+        """One of the ways in which endpoints fail."""
+        text = self.text(asked)
+        if route in CODES:
+            after = {"429": "0.05", "429 second": "1", "429 date": formatdate(time.time() + 1, usegmt=True)}.get(route)
+            headers = {"Retry_After": after} if after else {}
+            if route == "503 html":
+                return answer(b"<html>\n<h1>Service Unavailable</h1></html>", 503)
+            if route == "quota":
+                return _error(429, "You exceeded your current quota", "insufficient_quota")
+            return _error(CODES[route], f"no luck\nwith {asked.headers.get('Authorization')}", **headers)
+        if route in LASTING:
+            return answer(self.body(text, asked, **LASTING[route]), kind=JSON)
+        if route == "broken off":
+            return answer(self.body(text, asked, finish_reason="error"), kind=JSON)
+        if route == "half":
+            return answer(self.body(text, asked)[:-40], kind=JSON)
+        if route in BODIES:
+            return answer(BODIES[route], kind=JSON)
+        return {**SLOW, "cut": cut_off, "no response": no_response}[route]
+
+
+def _error(status: int, message: str, code: str | None = None, **headers: str) -> Route:
+    """In the form of OpenAI."""
+    return answer(json.dumps({"error": {"message": message, "code": code}}).encode(), status, JSON, **headers)
+
+
+@dataclass(frozen=True)
+class ChatServer:
+    """A running chat endpoint."""
+
+    server: WebServer
+    chats: Chats
+
+    @property
+    def base_url(self) -> str:
+        """Its address."""
+        return f"{self.server.url}/v1"
+
+    def counts(self) -> dict[str, Any]:
+        """Requests and answers by last message so far, and the largest number of requests at once."""
+        chats = self.chats
+        return {
+            "requests": Counter(chats.requests), "answered": Counter(chats.answered), "max_at_once": self.server.most
+        }  # fmt: skip
+
+    def client(self, folder: Path | None, **options: Any) -> ChatEndpoint:
+        """A client whose key is in TEST_LLM_KEY."""
+        return ChatEndpoint(
+            "tiny", **{"base_url": self.base_url, "key_variable": "TEST_LLM_KEY", "cache": folder, **options}
+        )
+
+
+@contextmanager
+def chat_server(replies: Mapping[str, Mapping[str, Any]], **options: Any) -> Iterator[ChatServer]:
+    """Run a chat endpoint while the `with` block runs; arguments are those of `Chats`."""
+    chats = Chats(replies=replies, **options)
+    with web_server({"/v1/chat/completions": chats}) as server:
+        yield ChatServer(server, chats)
+
+
+def files_with(text: str, folder: Path) -> list[Path]:
+    """The files below a folder, whatever their kind, that hold a text."""
+    return [file for file in folder.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
