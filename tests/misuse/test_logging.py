@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 import wandb
 import yaml
-from fastapi import FastAPI, HTTPException
 from wandb.sdk.lib import wbauth
 
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import Ended, command, refused
-from tests.helpers.http_server import listening
+from tests.helpers.fake_server import answer, web_server
 from tests.helpers.runs import metrics
 from tests.helpers.signal_at import signal_at
 from tests.helpers.wandb_files import logged_rows
@@ -59,17 +58,11 @@ def sent(*files: Path) -> list[int]:
     return [row["trainer/global_step"] for file in files for row in logged_rows(file)]
 
 
-def refuse() -> None:
-    """The answer to every request."""
-    raise HTTPException(401)
-
-
 @pytest.fixture
 def server(request, workplace, monkeypatch) -> Iterator[str]:
     """The address of a W&B server that is down, accepts connections and never answers, or refuses every key."""
-    refusing = FastAPI()
-    refusing.add_api_route("/{path:path}", refuse, methods=["GET", "POST"])
-    with socket.socket() as listener, listening(refusing) as url:
+    with socket.socket() as listener, web_server(dict.fromkeys(("/", "/graphql"), answer(b"", 401))) as refusing:
+        url = refusing.url
         if request.param != "refusing":
             listener.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"

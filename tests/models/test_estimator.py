@@ -13,6 +13,7 @@ from transformers import (
 from models.cross_encoder import RelevanceEstimator
 from models.length_batching import pad
 from models.rerag.parts import load_generator
+from tests.helpers.mt5 import save_mt5
 from tests.helpers.rerag_world import HAMLET, PAIRS, QUESTION, estimator, reading_batch
 from tests.helpers.tolerances import assert_gradients_close, fp32_tolerance, model_close, model_tolerance
 from trainers.rerag_losses import label_loss
@@ -20,19 +21,20 @@ from trainers.rerag_losses import label_loss
 pytestmark = pytest.mark.numeric
 
 
-def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints) -> None:
-    re = estimator(checkpoints)
-    plain = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).eval()
-    tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"])
+@pytest.mark.parametrize(("family", "words"), [("t5", ("true", "false")), ("mt5", ("yes", "no"))])
+def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints, tmp_path, family, words) -> None:
+    folder = checkpoints["t5"] if family == "t5" else save_mt5(tmp_path / "mt5")
+    re = RelevanceEstimator.build(str(folder), 64, label_words=words).eval()
+    plain, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    assert torch.equal(plain.lm_head.weight, plain.shared.weight) == (family == "t5")
+    true, false = (tokenizer(word, add_special_tokens=False).input_ids[0] for word in words)
     scores = re.scores(PAIRS, tokens_per_batch=100)
     for (question, passage), score in zip(PAIRS, scores, strict=True):
         text = f"question: {question} title: {passage.title} context: {passage.text}"
-        batch, labels = tokenizer([text], return_tensors="pt"), tokenizer(["true"], return_tensors="pt").input_ids
+        batch = tokenizer([text], return_tensors="pt")
         with torch.inference_mode():
-            logits = plain(**batch, labels=labels).logits[0, 0].double()
-            ids, attention = batch["input_ids"], batch["attention_mask"]
-            relevance = re(ids, attention)
-        true, false = (tokenizer.convert_tokens_to_ids(word) for word in ("true", "false"))
+            logits = plain(**batch, decoder_input_ids=torch.zeros(1, 1).long()).logits[0, 0].double()
+            relevance = re(batch["input_ids"], batch["attention_mask"])
         assert score == model_close((logits[true] - logits[false]).item(), logits.abs().max().item())
         assert relevance.score_P.dtype == torch.float32
         p = logits.softmax(0)

@@ -10,7 +10,6 @@ from transformers import AutoModelForSeq2SeqLM
 from common.errors import ArtifactError
 from common.sealed_json import write_sealed
 from models.calibration import Calibration
-from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 from models.rerag.parts import load_generator
 from tests.helpers.rerag_world import HAMLET, PAIRS, estimator
@@ -40,11 +39,10 @@ def test_a_served_model_scores_and_answers_as_the_one_saved(saved) -> None:
     assert not served.estimator.encode.same_as(served.generator.encode)
     assert not served.generator.network.training
 
-    def answers(reader: Generator) -> list[str]:
-        rows = [(question, [passage, HAMLET]) for question, passage in PAIRS]
-        return reader.write(reader.encode_contexts(*reader.encode.pad(reader.encode(rows))), 6)
-
-    assert answers(served.generator) == answers(model.generator)
+    rows = [(question, [passage, HAMLET]) for question, passage in PAIRS]
+    given, again = (each.generator.answers(rows, 6) for each in (model, served))
+    assert [text for text, _ in again] == [text for text, _ in given]
+    assert [logp for _, logp in again] == model_close([logp for _, logp in given], 40.0)
     manifest = json.loads((folder / "serving.json").read_text())
     assert manifest["metrics"] == {"em": 0.5}
     ids = model.estimator.encode.tokenizer.convert_tokens_to_ids(["true", "false"])

@@ -4,19 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoTokenizer
 
 from common.errors import ArtifactError
 from common.records import Passage
 from common.sealed_json import write_sealed
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.model import ESTIMATOR, ReRagModel
-from models.rerag.parts import load_generator
 from models.text_formats import label_tokens, special_texts
 from tests.helpers.mt5 import save_mt5
-from tests.helpers.rerag_world import HAMLET, PAIRS, QUESTION
-from tests.helpers.tolerances import model_close
+from tests.helpers.rerag_world import HAMLET, QUESTION
 
 pytestmark = pytest.mark.numeric
 
@@ -31,30 +28,6 @@ def test_label_words_are_single_pieces(folder) -> None:
     assert tokenizer.tokenize("true") == ["▁true"]
     assert tokenizer.tokenize("false") == ["▁fal", "se"]
     assert label_tokens(tokenizer, "yes", "no") == tuple(tokenizer.convert_tokens_to_ids(["▁yes", "▁no"]))
-
-
-def test_mt5_scores_are_logit_differences_of_its_words_and_survive_export(folder, tmp_path) -> None:
-    re = RelevanceEstimator.build(str(folder), 64, label_words=("yes", "no")).eval()
-    plain, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
-    assert not torch.equal(plain.lm_head.weight, plain.shared.weight)
-    yes, no = tokenizer.convert_tokens_to_ids(["▁yes", "▁no"])
-    scores = re.scores(PAIRS)
-    for (question, passage), score in zip(PAIRS, scores, strict=True):
-        batch = tokenizer([f"question: {question} title: {passage.title} context: {passage.text}"], return_tensors="pt")
-        with torch.inference_mode():
-            logits = plain(**batch, decoder_input_ids=torch.zeros(1, 1).long()).logits[0, 0]
-        assert score == model_close((logits[yes] - logits[no]).item(), logits.abs().max().item())
-    reader = load_generator(str(folder), 64).eval()
-    ReRagModel(re, reader).save(tmp_path / "serving")
-    part = json.loads((tmp_path / "serving/serving.json").read_text())["parts"][ESTIMATOR]
-    assert (part["label_words"], part["label_ids"]) == ({"true": "yes", "false": "no"}, {"true": yes, "false": no})
-    served = ReRagModel.load(tmp_path / "serving", "cpu")
-    assert served.estimator.label_words == ("yes", "no")
-    assert served.estimator.scores(PAIRS) == model_close(scores)
-    rows = [(question, [passage]) for question, passage in PAIRS]
-    given, again = (each.answers(rows, 4) for each in (reader, served.generator))
-    assert [text for text, _ in again] == [text for text, _ in given]
-    assert [logp for _, logp in again] == model_close([logp for _, logp in given], 40.0)
 
 
 def test_a_folder_without_words_has_the_papers(checkpoints, tmp_path) -> None:
