@@ -31,9 +31,9 @@ from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell, ReportTable
 from harness.retrievers.question_passages import shipped_rankings
 from harness.retrievers.rerank import shortened
-from harness.retrievers.retriever_tree import inner
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.failures import failure_of
+from harness.runtime.retriever_tree import inner
 from harness.systems.retrieve_read import RetrieveRead
 
 PARTS = {  # the method of each kind of part, and an attribute of a trained one; the first of a system's is controlled

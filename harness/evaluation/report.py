@@ -22,8 +22,8 @@ from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown
 from harness.interfaces import System
 from harness.readers.llm import LlmReader
 from harness.retrievers.corpora import index_records
-from harness.retrievers.retriever_tree import facts_of
 from harness.runtime.provenance import models_of
+from harness.runtime.retriever_tree import facts_of
 
 REPORT = "report.json"
 FILES = (REPORT, "report.csv", "report.md", "report.html", "questions.jsonl", "*.png")

@@ -30,6 +30,10 @@ class Analyser:
 
     def of_query(self, text: str, known: Container[str]) -> list[str]:
         """The terms of a query, without its stop words if one of the others is known."""
+        terms = self.terms_that_count(text)
+        return terms if any(term in known for term in terms) else terms_of(text)
+
+    def terms_that_count(self, text: str) -> list[str]:
+        """The terms of a query without its stop words; these if there is nothing else."""
         terms = terms_of(text)
-        others = [term for term in terms if term not in self._stop]
-        return others if any(term in known for term in others) else terms
+        return [term for term in terms if term not in self._stop] or terms

@@ -126,6 +126,10 @@ class Bm25Retriever:
         """Open the index."""
         _ = self._analyser, self.index.stored, self._vocabulary, self._searched
 
+    def knows(self, text: str) -> bool:
+        """Whether a passage has one of the terms of a text; stop words count where the text has nothing else."""
+        return any(term in self._vocabulary for term in self._analyser.terms_that_count(clean(text)))
+
     @cached_property
     def index(self) -> Index:
         """The index folder, verified."""

@@ -7,7 +7,7 @@ from common.errors import ArtifactError
 from common.records import Passage, Question
 from harness.indexing.index_folder import Index
 from harness.interfaces import Retriever
-from harness.retrievers.retriever_tree import inner
+from harness.runtime.retriever_tree import inner
 
 
 def indexes_of(*retrievers: object) -> list[Index]:

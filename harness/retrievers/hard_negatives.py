@@ -9,8 +9,8 @@ from common.records import Passage, Question, Ranked, nfkc
 from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
 from harness.interfaces import Retriever
-from harness.retrievers.retriever_tree import check_searched
 from harness.retrievers.two_stage import concatenate
+from harness.runtime.retriever_tree import check_searched
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.rerank import judge_note, rerank, shortened
 from harness.retrievers.rerank_prior import RerankPrior
-from harness.retrievers.retriever_tree import failures_of
 from harness.rewriters.dialogue import stand_alone
 from harness.rewriters.strategy_checks import check_each_once, check_strategies
 from harness.runtime.loading import load
 from harness.runtime.long_questions import as_read
 from harness.runtime.memo import READ_AT_ONCE, Memo, Needed, digest_of
+from harness.runtime.retriever_tree import failures_of
 from harness.runtime.stages import followed_by, stage_ended
 from models.token_count import tokens_read
 

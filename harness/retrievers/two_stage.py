@@ -11,7 +11,7 @@ from common.records import Passage, Question, Ranked
 from common.retrieval import Search, plain_search, search_for
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
-from harness.retrievers.retriever_tree import check_searched
+from harness.runtime.retriever_tree import check_searched
 from harness.selection.algorithms import Rankings
 
 

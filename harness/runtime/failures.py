@@ -23,6 +23,7 @@ from common.errors import (
 )
 from common.records import Answer, Asked, Question, clean
 from harness.runtime.long_questions import CUT, with_cut_notes
+from harness.runtime.retriever_tree import note_unknown_words
 
 ERROR = "error"  # note of an answer: why there is none
 _DOWN = (UnavailableError, RefusedError)  # a service, after its client's own retries
@@ -103,7 +104,7 @@ def telling_what_is_kept(kept: str) -> Iterator[None]:
 def answer_each(system: object, answer: Callable[[Sequence[Question]], Sequence[Answer]], asked: Asked) -> list[Answer]:
     """The answers of a system; that to a question that fails has the note `error`, and no text.
 
-    The note `cut` names the models that read only a part of a question.
+    The note `cut` names the models that read only a part of a question, `unknown_words` the indexes without its words.
 
     Args:
         system: The system.
@@ -126,7 +127,9 @@ def answer_each(system: object, answer: Callable[[Sequence[Question]], Sequence[
     failed = [each for each in results if isinstance(each, Failure)]
     if len(failed) == len(records):
         raise failed[0].error
-    return with_cut_notes(system, records, as_answers(records, results))
+    answers = as_answers(records, results)
+    note_unknown_words(system, records, answers)
+    return with_cut_notes(system, records, answers)
 
 
 def _wrong(asked: object, place: int) -> DataError | UserError | None:

@@ -13,9 +13,9 @@ from common.retrieval import search_for
 from common.rewrites import Rewrites
 from harness.interfaces import System
 from harness.retrievers.rerank import relevance, shortened
-from harness.retrievers.retriever_tree import inner
 from harness.runtime.loading import load
 from harness.runtime.long_questions import as_read, with_cuts
+from harness.runtime.retriever_tree import inner
 from harness.runtime.stages import followed_by
 from harness.selection.algorithms import log_odds_of
 from harness.serving.worker import ServingLimits, Work, tokens_of

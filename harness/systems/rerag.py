@@ -24,10 +24,10 @@ from harness.readers.t5 import check_one_context, explanation, generator_reader,
 from harness.retrievers.question_passages import cosine_rankings, given_ranking
 from harness.retrievers.rerank import relevance
 from harness.retrievers.rerank_prior import RerankPrior
-from harness.retrievers.retriever_tree import check_searched
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed, Values
+from harness.runtime.retriever_tree import check_searched
 from harness.runtime.stages import stage_ended
 from models.token_count import tokens_read
 

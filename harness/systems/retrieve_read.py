@@ -14,10 +14,10 @@ from common.retrieval import plain_search, search_for
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import plain_read, read_answers
 from harness.retrievers.question_passages import given_ranking
-from harness.retrievers.retriever_tree import failures_of
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import NEEDED, Memo
+from harness.runtime.retriever_tree import failures_of
 
 
 class RetrieveRead:

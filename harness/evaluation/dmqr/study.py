@@ -36,10 +36,10 @@ from harness.evaluation.tables import ReportTable
 from harness.interfaces import System
 from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of, index_records
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits
-from harness.retrievers.retriever_tree import facts_of
 from harness.rewriters.strategy_checks import check_strategies
 from harness.runtime.memo import FOR_STUDY
 from harness.runtime.provenance import computed_in, reusing
+from harness.runtime.retriever_tree import facts_of
 from harness.systems.dmqr import Dmqr
 
 _ALLOWED = "give the config file of a system of class harness.systems.dmqr.Dmqr"

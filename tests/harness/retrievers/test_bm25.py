@@ -100,6 +100,12 @@ def test_stop_words_count_if_nothing_else_is_known_or_when_told(tmp_path) -> Non
     assert len(Bm25Retriever(tmp_path / "none").search(["the amber"], 3)[0]) == 2
 
 
+def test_an_index_knows_a_question_by_more_than_its_stop_words(tmp_path) -> None:
+    retriever = build(tmp_path, [Passage.of("", "it is not"), Passage.of("", "the kiln")])
+    asked = ["the kiln?", "Is it the?", "Is it the quagga?", "quagga"]
+    assert [*map(retriever.knows, asked)] == [True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("query", "text"),
     [

@@ -12,7 +12,6 @@ from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts
-from harness.retrievers.retriever_tree import inner
 from harness.rewriters.extractive import (
     JOIN_WORDS,
     NOTHING_FOUND,
@@ -20,6 +19,7 @@ from harness.rewriters.extractive import (
     NOTHING_STAYS,
     ExtractiveRewriter,
 )
+from harness.runtime.retriever_tree import inner
 from harness.systems.dmqr import Dmqr
 from models.dmqr.word_selection import core, joining, staying, written
 from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector

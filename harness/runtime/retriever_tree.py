@@ -1,12 +1,24 @@
-"""Facts on a retriever and those inside it: lines for reports, failed searches.
+"""Facts on a retriever and those inside it: lines for reports, failed searches, unknown words.
 
 Standard library only.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from common.errors import SearchFailedError
-from common.records import Ranked, clean
+from common.records import Answer, Question, Ranked, clean
+
+
+@runtime_checkable
+class KnowsWords(Protocol):
+    """An index of words."""
+
+    folder: Path
+
+    def knows(self, text: str) -> bool:
+        """Whether a passage has a word of the text."""
 
 
 def inner(retriever: object) -> Iterator[object]:
@@ -28,6 +40,15 @@ def facts_of(retriever: object) -> list[str]:
 def failures_of(retriever: object) -> dict[str, str]:
     """Why, by query, the last search with it failed; only retrievers that ask a service have such failures."""
     return {query: why for each in inner(retriever) for query, why in getattr(each, "failures", {}).items()}
+
+
+def note_unknown_words(system: object, questions: Sequence[Question], answers: Sequence[Answer]) -> None:
+    """Note as `unknown_words` which indexes of a system know no word of a question and its turns, stop words aside."""
+    indexes = [each for each in inner(system) if isinstance(each, KnowsWords)]
+    for question, answer in zip(questions, answers, strict=True):
+        asked = " ".join((*question.history, question.text))
+        if folders := dict.fromkeys(str(each.folder) for each in indexes if not each.knows(asked)):
+            answer.notes["unknown_words"] = f"no word of the question is in {' and '.join(folders)}"
 
 
 def check_searched(retriever: object, queries: Sequence[str], found: Sequence[Sequence[Ranked]]) -> None:
