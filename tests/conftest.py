@@ -222,7 +222,7 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_encoder(tmp_path_factory.mktemp("models") / "tiny")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def encoder(encoder_folder: str) -> SentenceEncoder:
     """The same, loaded on the CPU."""
     return SentenceEncoder(encoder_folder, "cpu")
