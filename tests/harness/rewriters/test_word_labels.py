@@ -46,7 +46,7 @@ def test_passages_are_interleaved_by_rank_each_once() -> None:
 
 def test_changes_by_hand(tmp_path: Path) -> None:
     """ "kiln" finds south, which has it twice, before north; a word of north makes north the first."""
-    labeler = WordLabeler(retriever := bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), [retriever], 2, 100, 10)
+    labeler = WordLabeler(bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), None, 2, 100, 10)
     (labels,) = labeler.label([Question("q1", "The kiln: a Kiln?", support=(NORTH.id,))])
     assert labels.passages == (SOUTH, NORTH)
     assert labels.recall == pytest.approx(100 / 104)
@@ -54,6 +54,17 @@ def test_changes_by_hand(tmp_path: Path) -> None:
     assert labels.without_word == {"the": 0, "kiln": pytest.approx(-100 / 104), "a": 0}
     first = pytest.approx(100 / 101 - 100 / 104)
     assert labels.with_word == {"south": 0, "north": first, "amber": first}
+
+
+def test_two_gold_passages_and_a_word_that_harms(tmp_path: Path) -> None:
+    """Of depth 1, "kiln" finds south alone, which is gold; with "north" or "amber" north takes its place."""
+    labeler = WordLabeler(bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), None, 2, 1, 10)
+    (labels,) = labeler.label([Question("q1", "kiln", support=(SOUTH.id, FAR.id))])
+    assert labels.passages == (SOUTH, NORTH)  # as many as asked for, also beyond the depth
+    lost = pytest.approx(-100 / 101 / 2)
+    assert labels.recall == pytest.approx(100 / 101 / 2)
+    assert labels.without_word == {"kiln": lost}
+    assert labels.with_word == {"south": 0, "north": lost, "amber": lost}
 
 
 def test_helping_and_harming_words_are_counted() -> None:
@@ -85,9 +96,7 @@ def test_random_questions_against_the_definition(tmp_path: Path) -> None:
         )
 
     compared = 0
-    for question, labels in zip(
-        questions, WordLabeler(retriever, [retriever, other], 4, 20, 3).label(questions), strict=True
-    ):
+    for question, labels in zip(questions, WordLabeler(retriever, [other], 4, 20, 3).label(questions), strict=True):
         base, own = value(question.text, question), [word.text for word in words_of(question.text)]
         first, second = (each.search([question.text], 4)[0] for each in (retriever, other))
         mixed = [hit.passage for pair in zip(first, second, strict=True) for hit in pair]
