@@ -77,17 +77,17 @@ def test_unusual_ids_and_values(row: dict, labels: dict, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("id_", "shown"),
-    [(7.0, "the number 7.0"), (1.5, "the number 1.5"), (True, "true or false"), ([1], "a list"), ({}, "an object")],
-)
-def test_an_id_that_is_none_is_a_data_error(id_: object, shown: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=rf"corpus\.jsonl, line 1: field 'doc_id' is {shown}, not a string or an integ"):
-        list(read_passages("jsonl", [write_rows(tmp_path, [{"doc_id": id_, "text": "a"}])]))
-
-
-@pytest.mark.parametrize("row", [{"id": "\ud800", "text": "a"}, {"id": "1", "text": "a", "url": ["\ud800"]}])
-def test_text_that_is_no_unicode_is_a_data_error(row: dict, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"corpus\.jsonl, line 1: .* contains an unpaired surrogate"):
+    ("row", "word"),
+    [
+        *(({"doc_id": id_, "text": "a"}, f"field 'doc_id' is {shown}") for id_, shown in (
+            (7.0, "the number 7.0"), (1.5, "the number 1.5"), (True, "true or false"), ([1], "a list"),
+            ({}, "an object"))),
+        ({"id": "\ud800", "text": "a"}, "unpaired surrogate"),
+        ({"id": "1", "text": "a", "url": ["\ud800"]}, "unpaired surrogate"),
+    ],
+)  # fmt: skip
+def test_what_is_no_id_or_no_text_is_a_data_error(row: dict, word: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"corpus\.jsonl, line 1: .*{word}"):
         list(read_passages("jsonl", [write_rows(tmp_path, [row])]))
 
 
@@ -100,9 +100,7 @@ def test_contexts_of_questions_keep_their_ids(tmp_path: Path) -> None:
 
 def test_labels_do_not_identify_a_passage() -> None:
     plain, labelled = Passage.of("Alba", "river"), Passage.of("Alba", "river", corpus_id="doc-17", metadata={"a": [1]})
-    assert plain == labelled
-    assert hash(plain) == hash(labelled)
-    assert repr(plain) == repr(labelled)
+    assert (plain, hash(plain), repr(plain)) == (labelled, hash(labelled), repr(labelled))
 
 
 def test_both_kinds_of_index_return_them(tmp_path: Path, passages: list[Passage], encoder, encoder_folder) -> None:
@@ -166,30 +164,9 @@ def test_saved_results_keep_them(passages: list[Passage]) -> None:
     assert packed[-2:] == [0, 1]
     old = [passages[0].id, passages[0].text, passages[0].title, ""]  # as earlier releases saved a passage
     assert unpack_passages(question, [old]) == (passages[0],)
-
-
-def test_saved_results_keep_what_is_indexed_in_the_place_of_a_text() -> None:
-    question = Question("q", "where")
     table = Passage("12ab", "| a |", "Alba", metadata={"kind": "table"}, indexed="Alba a")
     (unpacked,) = unpack_passages(question, json.loads(json.dumps(pack_passages(question, [table]))))
     assert asdict(unpacked) == asdict(table)
-
-
-def test_ask_prints_them_and_its_json_holds_them(tmp_path: Path, passages: list[Passage]) -> None:
-    build_bm25(passages, tmp_path / "index")
-    asked = (
-        "ask", "--system", "harness.systems.drrag.DrRag", "--system.selection.method", "sm", "--question",
-        "alba lake", "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index",
-        "index",
-    )  # fmt: skip
-    shown = command(tmp_path, "infer.py", *asked).out
-    assert "1. [doc-17] Alba\n" in shown
-    assert '   {"url": "https://example.org/17", "meta": {"page": 3}}\n' in shown
-    assert "2. Dorn\n" in shown
-    record = json.loads(command(tmp_path, "infer.py", *asked, "--json", "true").out)
-    first, second = (hit["passage"] for hit in record["evidence"])
-    assert (first["corpus_id"], first["metadata"]["url"]) == ("doc-17", "https://example.org/17")
-    assert (second["corpus_id"], second["metadata"]) == ("", {"year": 1999})
 
 
 class Echo:

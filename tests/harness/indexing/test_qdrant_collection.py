@@ -107,12 +107,8 @@ def test_an_interrupted_upload_goes_on_and_is_not_searched_before(tmp_path: Path
     vectors.client.close()
     client = place.connect()
     client.delete("tiny", [3])
-    client.update_collection(
-        "tiny",
-        metadata={
-            "lightning_rag": {**client.get_collection("tiny").config.metadata["lightning_rag"], "complete": False}
-        },
-    )
+    recorded = client.get_collection("tiny").config.metadata["lightning_rag"]
+    client.update_collection("tiny", metadata={"lightning_rag": {**recorded, "complete": False}})
     client.close()
     with pytest.raises(ArtifactError, match="holds 68 of 69 points"):
         upload(open_index(built / "dense"), place)
@@ -144,21 +140,22 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, built: Path, retriever: Qd
     with pytest.raises(UserError, match="open in another process"):
         QdrantRetriever("tiny", path=built / "db", device="cpu").load()
     retriever._vectors.client.close()
-    with pytest.raises(MissingInputError, match="no such collection"):
-        QdrantRetriever("none", path=tmp_path / "db", device="cpu").load()
-    with pytest.raises(ArtifactError, match="another encoder"):
-        QdrantRetriever("tiny", path=built / "db", device="cpu", encoder=write_encoder(tmp_path / "e", seed=3)).load()
-    for place in ({}, {"url": "http://localhost:1", "path": tmp_path}):
-        with pytest.raises(UserError, match="give url, such as http://localhost:6333, or path"):
-            QdrantRetriever("tiny", **place).load()
+    far = {"path": built / "db", "encoder": write_encoder(tmp_path / "e", seed=3)}
+    for name, place, error, word in (
+        ("none", {"path": tmp_path / "db"}, MissingInputError, "no such collection"),
+        ("tiny", far, ArtifactError, "another encoder"),
+        ("tiny", {}, UserError, "give url, such as http://localhost:6333, or path"),
+        ("tiny", {"url": "http://localhost:1", "path": tmp_path}, UserError, "and not both"),
+        ("tiny", {"url": "http://127.0.0.1:9"}, UnavailableError, r"no Qdrant server answers at http://127\.0\.0\.1:9"),
+    ):
+        with pytest.raises(error, match=word):
+            QdrantRetriever(name, device="cpu", **place).load()
 
 
-def test_a_server_that_does_not_answer_is_one_line_with_the_cure(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_told_before_anything_is_encoded(tmp_path: Path) -> None:
     file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES)
-    with pytest.raises(UnavailableError, match=r"no Qdrant server answers at http://127\.0\.0\.1:9 .*docker run"):
-        QdrantRetriever("tiny", url="http://127.0.0.1:9").load()
     at, dense = CollectionPlace("http://127.0.0.1:9"), DenseOptions("no/such/encoder")
-    with pytest.raises(UnavailableError, match="no Qdrant server answers"):  # before anything is encoded
+    with pytest.raises(UnavailableError, match="no Qdrant server answers"):
         index(tmp_path / "out", [str(file)], dense=dense, qdrant=at)
     assert sorted(os.listdir(tmp_path)) == ["corpus.jsonl"]
 
@@ -171,7 +168,6 @@ def test_the_command_builds_and_uploads(tmp_path: Path, encoder_folder: str) -> 
     vectors = QdrantVectors(CollectionPlace(None, tmp_path / "db", "out"), True, None)
     assert [passage.text for passage in vectors.index.stored] == [passage.text for passage in PASSAGES[:12]]
     vectors.client.close()
-    with pytest.raises(UserError, match="takes a dense index, got --kind bm25"):
-        index(tmp_path / "out", [str(file)], kind="bm25", qdrant=CollectionPlace(path=tmp_path / "db"))
-    with pytest.raises(UserError, match="give url"):
-        index(tmp_path / "out", [str(file)], qdrant=CollectionPlace(collection="new"))
+    for kind, place in (("bm25", CollectionPlace(path=tmp_path / "db")), ("dense", CollectionPlace(collection="new"))):
+        with pytest.raises(UserError, match=r"takes a dense index|give url"):
+            index(tmp_path / "out", [str(file)], kind=kind, qdrant=place)

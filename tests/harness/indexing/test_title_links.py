@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import DataError
 from common.records import Passage
 from harness.indexing import title_links
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
@@ -94,11 +93,6 @@ def test_a_corpus_without_links(tmp_path) -> None:
     links = build(tmp_path, [Passage.of("Alba", "one"), Passage.of("Brune", "")])
     assert links.links == 0
     assert [links.mentioned_by(place).tolist() for place in range(2)] == [[], []]
-
-
-def test_a_corpus_without_titles_is_refused(tmp_path) -> None:
-    with pytest.raises(DataError, match="No passage of the corpus has a title"):
-        build(tmp_path, [Passage.of("", "text"), Passage.of("?!", "text")])
 
 
 NAMES = ["alba", "brune", "alba brune", "brune (calder)", "alba brune (calder)", "brune-alba", "albabrune", "?"]

@@ -52,23 +52,6 @@ def test_forms_of_a_title(title, forms) -> None:
     assert ["~" * (not whole) + " ".join(words) for words, whole in title_forms(title)] == forms
 
 
-def test_the_longest_form_is_named_and_those_inside_it_are_not() -> None:
-    forms = ["New York", "York", "New York City", "City Hall", "Ha"]
-    assert named(forms, "NEW-YORK city hall has a hall; York") == [["New York City", "City Hall", "York"]]
-
-
-def test_a_form_ends_where_its_text_ends() -> None:
-    assert named(["New York", "New"], "old and new", "york new york") == [["New"], ["New York"]]
-
-
-def test_the_beginning_of_a_form_alone_names_nothing() -> None:
-    assert named(["New York City"], "new york", "", "?") == [[], [], []]
-
-
-def test_chinese_titles_are_found_within_a_run_of_characters() -> None:
-    assert named(["東京タワー", "東京"], "彼は東京タワーと東京駅を見た") == [["東京タワー", "東京"]]
-
-
 @pytest.mark.parametrize(
     ("titles", "text", "expected"),
     [
@@ -89,5 +72,16 @@ def test_titles_that_are_named(titles: str, text: str, expected: str) -> None:
     assert named(titles.split(), text) == [expected.split()]
 
 
-def test_a_trie_without_forms_names_nothing() -> None:
-    assert len(TitleTrie(np.array([], dtype=np.uint64), np.array([], dtype=np.int32)).named(["a b"]).forms_M) == 0
+@pytest.mark.parametrize(
+    ("forms", "texts", "expected"),
+    [
+        (["New York", "York", "New York City", "City Hall", "Ha"], ["NEW-YORK city hall has a hall; York"],
+            [["New York City", "City Hall", "York"]]),  # the longest, and not those inside it
+        (["New York", "New"], ["old and new", "york new york"], [["New"], ["New York"]]),  # a text ends a form
+        (["New York City"], ["new york", "", "?"], [[], [], []]),
+        (["東京タワー", "東京"], ["彼は東京タワーと東京駅を見た"], [["東京タワー", "東京"]]),
+        ([], ["a b"], [[]]),
+    ],
+)  # fmt: skip
+def test_forms_of_several_words(forms: list[str], texts: list[str], expected: list[list[str]]) -> None:
+    assert named(forms, *texts) == expected

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import DataError
 from common.records import Passage
 from harness.indexing.bm25_search import best
 from harness.indexing.passage_store import PassageStore, indexed_text
@@ -55,15 +54,10 @@ def test_scores_are_those_of_the_formula(tmp_path, k1, b) -> None:
 
 def test_one_passage_by_hand(tmp_path) -> None:
     # N = 2, the word is in one passage, both have two words: idf = ln(1 + 1.5 / 1.5) = ln 2, tf = 1 / (1 + 1.5)
-    retriever = build(tmp_path, [Passage.of("amber", "basin"), Passage.of("cedar", "delta")])
-    ((hit,),) = retriever.search(["cedar"], 5)
+    retriever = build(tmp_path, [Passage.of("amber", "ﬁord"), Passage.of("cedar", "delta")])
+    ((hit,), both, cleaned) = retriever.search(["cedar", "cedar amber", "fi\u200bord"], 5)
     assert hit.score == pytest.approx(math.log(2) / 2.5, rel=fp32_tolerance(16))
-
-
-def test_k_beyond_the_matches_gives_the_matches_only(tmp_path) -> None:
-    passages = [Passage.of("amber", "basin"), Passage.of("cedar", "delta"), Passage.of("amber", "glade")]
-    retriever = build(tmp_path, passages)
-    assert [len(found) for found in retriever.search(["amber", "cedar amber", "delta"], 10)] == [2, 3, 1]
+    assert (len(both), len(cleaned)) == (2, 1)
 
 
 @pytest.mark.parametrize("query", ["", "   ", "zebra quagga", "the of and", "a", "?!", "\u200b"])
@@ -96,13 +90,8 @@ def test_best_is_a_stable_sort_cut_at_k(scores, k) -> None:
     assert best(np.array(scores, dtype=np.float32), k).tolist() == expected
 
 
-def test_a_passage_without_words_does_no_harm(tmp_path) -> None:
-    retriever = build(tmp_path, [Passage.of("", "the"), Passage.of("", "?"), Passage.of("", "amber glade")])
-    assert [hit.passage.text for hit in retriever.search(["glade"], 3)[0]] == ["amber glade"]
-
-
 def test_stop_words_count_if_nothing_else_is_known_or_when_told(tmp_path) -> None:
-    passages = [Passage.of("", "to be or not to be"), Passage.of("", "the amber basin"), Passage.of("", "the the")]
+    passages = [Passage.of("", text) for text in ("to be or not to be", "the amber basin", "the the", "?")]
     retriever = build(tmp_path, passages)
     assert retriever.search(["To be, or not to be?"], 3)[0][0].passage == passages[0]
     assert [hit.passage for hit in retriever.search(["the zebra"], 3)[0]] == [passages[2], passages[1]]
@@ -129,33 +118,3 @@ def test_a_query_finds_the_text_that_writes_it_otherwise(tmp_path, query, text) 
     others = ["in C++ alone", "a card at 5", "दल ली", "京都の水"]
     retriever = build(tmp_path, [*(Passage.of("", other) for other in others), Passage.of("", text)])
     assert retriever.search([query], 1)[0][0].passage.text == text
-
-
-def test_queries_are_cleaned_like_passages(tmp_path) -> None:
-    retriever = build(tmp_path, [Passage.of("", "ﬁord \u200bkiln"), Passage.of("", "amber")])
-    assert len(retriever.search(["ﬁord"], 1)[0]) == len(retriever.search(["fiord"], 1)[0]) == 1
-
-
-@pytest.mark.parametrize(("passages", "error"), [([], DataError), ([Passage.of("", "? !")], DataError)])
-def test_a_corpus_with_nothing_to_find_is_refused_and_leaves_nothing(tmp_path, passages, error) -> None:
-    with pytest.raises(error):
-        build_bm25(passages, tmp_path / "index")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_same_corpus_gives_the_same_bytes_in_any_process(tmp_path) -> None:
-    # bm25s numbers its vocabulary by set order, which changes with PYTHONHASHSEED
-    import os
-    import subprocess
-    import sys
-
-    from common.files import digests
-
-    code = (
-        "import sys; from pathlib import Path; from tests.helpers.small_world import corpus;"
-        "from harness.retrievers.bm25 import build_bm25; build_bm25(corpus(20), Path(sys.argv[1]))"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "there")], check=True, env=environment)
-    build_bm25(corpus(20), tmp_path / "here")
-    assert digests(tmp_path / "there") == digests(tmp_path / "here")

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from common.errors import ArtifactError
 from common.records import Passage, Question
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.corpora import absent_gold, gold_of
@@ -33,8 +32,3 @@ def test_gold_is_looked_up_in_every_corpus_of_a_system(retrievers: list[Bm25Retr
     assert absent_gold(SimpleNamespace(), gold) is None
     assert absent_gold(first, set()) is None
     assert absent_gold(first, {TARN.id}) == set()
-
-
-def test_indexes_that_hold_no_gold_are_of_another_corpus(retrievers: list[Bm25Retriever]) -> None:
-    with pytest.raises(ArtifactError, match="holds none of the 1 gold passages"):
-        absent_gold(SimpleNamespace(retrievers=retrievers), {GILL.id})

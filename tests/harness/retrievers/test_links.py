@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import ArtifactError
 from common.records import Passage
 from harness.retrievers import links as module
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -139,13 +138,3 @@ def test_an_empty_list_does_no_harm_in_fusion(tmp_path) -> None:
 def test_queries_together_and_alone_are_alike(tmp_path) -> None:
     retriever, queries = build(tmp_path), ["alba", "fulda elbe", "ilm", "alba"]
     assert retriever.search(queries, 3) == [retriever.search([query], 3)[0] for query in queries]
-
-
-def test_an_index_of_another_kind_or_version_is_refused(tmp_path, monkeypatch) -> None:
-    build_bm25(CORPUS, tmp_path / "bm25")
-    with pytest.raises(ArtifactError, match="is a bm25 index, and a links index is needed"):
-        LinkRetriever(tmp_path / "bm25").load()
-    build(tmp_path)
-    monkeypatch.setattr(module, "MATCHING", 99)
-    with pytest.raises(ArtifactError, match="built by another version"):
-        LinkRetriever(tmp_path / "links").load()

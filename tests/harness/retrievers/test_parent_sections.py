@@ -4,7 +4,6 @@ Scores of parents beside a brute-force reference.
 """
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +43,7 @@ def test_sections_of_one_chapter_are_joined_while_they_fit() -> None:
     assert groups(passages, 7) == [1, 1, 3, 1, 1, 1, 1]
     assert groups(passages, 6) == [1, 1, 2, 1, 1, 1, 1, 1]
     assert groups(passages, 1) == [1] * 9
+    assert list(ParentSections([], 5)) == []
 
 
 def test_a_section_stays_whole_and_a_long_one_is_read_in_parts() -> None:
@@ -127,8 +127,3 @@ def test_a_parent_has_the_score_of_its_best_candidate(rows: list[tuple[bool, boo
     )
     assert dict(zip(found.tolist(), scores.tolist(), strict=True)) == expected
     assert found.tolist() == sorted(expected)
-
-
-@pytest.mark.parametrize("max_words", [1, 5, 100])
-def test_no_passage_no_parent(max_words: int) -> None:
-    assert list(ParentSections([], max_words)) == []

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.errors import UserError
 from harness.selection import algorithms
 from harness.selection.algorithms import Rankings, filled
 from harness.selection.lazy_scoring import decide
@@ -292,19 +291,6 @@ def test_all_jobs_share_a_round():
     calls = []
     decide(jobs, lambda pairs: calls.append(pairs) or [1.0] * len(pairs), lookahead=1)
     assert calls == [[(0, ("a", "x")), (1, ("b", "x"))]]
-
-
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ({"k": 2, "k1": 3}, "k1 is 3, above the budget k = 2: lower k1 or raise k."),
-        ({"keep_first": 5}, "keep_first is 5; allowed: 0 to k = 4."),
-    ],
-)
-def test_impossible_options_are_refused(options, line):
-    with pytest.raises(UserError) as error:
-        SelectionOptions(**options)
-    assert str(error.value) == line
 
 
 @pytest.mark.parametrize("k", [3, 4, 6])
