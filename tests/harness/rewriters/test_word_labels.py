@@ -66,9 +66,9 @@ def test_two_gold_passages_and_a_word_that_harms(tmp_path: Path) -> None:
     assert labels.with_word == {"south": 0, "north": lost, "amber": lost}
     counts = LabelCounts()
     counts.add(labels)
-    assert str(counts) == (
+    assert str(counts) == (  # without "kiln" nothing is found: it helps
         "1 questions, 3 words of passages, 0 words of passages that help, 2 words of passages that harm, "
-        "1 words of questions, 0 words of questions that help, 1 words of questions that harm"
+        "1 words of questions, 1 words of questions that help, 0 words of questions that harm"
     )
 
 
