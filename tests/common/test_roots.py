@@ -77,6 +77,12 @@ def test_every_system_of_a_comparison_has_its_own(config: str, tmp_path: Path) -
     assert [indexes(parsed(*each)[1])[0] for each in systems.values()] == ["there/bm25", "there/bm25"]
 
 
+def test_a_root_before_a_config_is_refused_and_after_it_counts() -> None:
+    with pytest.raises(UserError, match="--index_root stands before a --config"):
+        refuse_unused(["ask", "--index_root=x", "--config", "a.yaml"], {"index_root"})
+    refuse_unused(["ask", "--config", "a.yaml", "--index_root", "x"], {"index_root"})
+
+
 def test_a_root_that_does_nothing_for_one_listed_system_is_refused(config: str, tmp_path: Path) -> None:
     bare = tmp_path / "bare.yaml"
     bare.write_text(SYSTEM.replace("part.yaml", "own.yaml"))
