@@ -8,7 +8,7 @@ from jsonargparse import Namespace, auto_parser
 
 import infer
 from common.errors import MissingInputError, UserError
-from common.roots import TYPED, resolve, typed_in
+from common.roots import TYPED, refuse_unused, resolve, typed_in
 from harness.evaluation.dmqr.study import _system
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.systems.dmqr import Dmqr
