@@ -74,6 +74,8 @@ def printed_on(page: Path) -> list[Printed]:
     """Commands of the fenced and indented blocks of a page, and those in its lines between backticks."""
     blocks = [text for language, text in fences(page) if language in SHELL]
     bare = prose(page)
+    if page.name == "CHANGELOG.md":  # of a table "before | now" what works now
+        bare = re.sub(r"(?m)^\| .*? \| ", "", bare)
     blocks.append("\n".join(line for line in bare.splitlines() if line.startswith("    ")))
     lines = [line for text in blocks for line in joined(text)]
     lines += [f"python {span}" if span.startswith(("train.py ", "infer.py ")) else span for span in SPAN.findall(bare)]
