@@ -59,17 +59,6 @@ def test_a_slash_at_the_end_of_a_root_stands_once(root: str, path: str) -> None:
     assert (options.at, options.itself) == (path, path.removesuffix("bm25").rstrip("/") or "/")
 
 
-@pytest.mark.parametrize("root", ["", " "])
-def test_an_empty_root_is_refused(root: str) -> None:
-    with pytest.raises(UserError, match=r"^index_root is empty: give a folder"):
-        resolve(Namespace(data_root="d", index_root=root, at="d/q"))
-
-
-def test_another_name_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^\$data/q.json: .*cannot begin with \$data; allowed: \$data_root, \$index_r"):
-        resolve(Namespace(data_root="d", index_root="i", questions="$data/q.json"))
-
-
 def test_a_config_sets_a_root_and_the_command_line_another(config: str) -> None:
     given = ("ask", "--config", config, "--question", "x")
     assert indexes(parsed(*given)[1]) == ["indexes/here/bm25"] * 2  # in files that the config names, as items of a list
@@ -86,17 +75,6 @@ def test_every_system_of_a_comparison_has_its_own(config: str, tmp_path: Path) -
     assert [indexes(parsed(*each)[1])[0] for each in systems.values()] == ["indexes/here/bm25", "indexes/other/bm25"]
     systems = infer.systems_of([*given, "--index_root", "there"])
     assert [indexes(parsed(*each)[1])[0] for each in systems.values()] == ["there/bm25", "there/bm25"]
-
-
-def test_a_root_that_changes_nothing_is_refused(config: str) -> None:
-    with pytest.raises(UserError, match="--data_root would change nothing"):
-        refuse_unused(["--data_root=x"], {"index_root"})
-    refuse_unused(["--index_root", "x"], {"index_root"})
-    with pytest.raises(UserError, match="--data_root would change nothing"):
-        infer.main(["ask", "--config", config, "--question", "x", "--data_root", "elsewhere"])
-    both = ["--config", config, "--config", config, "--questions", "q", "--out", "o"]
-    with pytest.raises(UserError, match="--data_root would change nothing"):
-        infer.main(["evaluate", *both, "--data_root", "elsewhere"])
 
 
 def test_a_root_before_a_config_is_refused_and_after_it_counts() -> None:

@@ -87,6 +87,14 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     config("rm3", "retrieve_read.RetrieveRead", retriever=part("retrievers.rm3.Rm3Retriever", retriever=BM25))
     config("plain", "retrieve_read.RetrieveRead", k=2)
     config("rerag", "rerag.ReRag", serving="both", device="cpu")
+    config("inner", "retrieve_read.RetrieveRead", retriever="twice_part.yaml")
+    for name, text in {  # a key stands twice
+        "twice": f"{(folder / 'plain.yaml').read_text()}    k: 3\n",
+        "twice_part": f"{yaml.safe_dump(BM25)}  index: b\n",
+        "twice_llm": f"{yaml.safe_dump(DEAD)}  model: b\n", "twice_train": "name: a\nname: b\n",
+        "systems": "systems:\n  a: --config plain.yaml\n  a: --config plain.yaml\n",
+    }.items():  # fmt: skip
+        (folder / f"{name}.yaml").write_text(text)
     unbuilt = part("retrievers.bm25.Bm25Retriever", index="empty")
     config("empty", "retrieve_read.RetrieveRead", retriever=unbuilt)
     judged = {
