@@ -38,6 +38,12 @@ def say(line: str, file: TextIO | None = None) -> None:
             print(terminal(line), file=file, flush=True)
 
 
+def say_facts(facts: Iterable[str]) -> None:
+    """Print facts without a full stop, a line each, with one."""
+    for fact in facts:
+        say(f"{fact}.")
+
+
 def in_bytes(count: float) -> str:
     """A number of bytes with its unit: `1.5 GiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):

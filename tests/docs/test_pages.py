@@ -16,6 +16,7 @@ from harness.commands.evaluate import files_and_settings
 from harness.evaluation.question_files import QuestionFiles
 from harness.retrievers.hard_negatives import HardNegatives
 from harness.rewriters.llm import LlmRewriter
+from harness.rewriters.word_labels import WordLabeler
 from harness.selection.options import SelectionOptions
 from tests.docs.documents import PAGES, ROOT, SPAN, links, prose, slugs
 from tests.helpers.forked import forked
@@ -98,7 +99,13 @@ def test_named_options_exist(page: Path) -> None:
     for group, name in re.findall(named, " ".join(spans(page))):
         known = {parameter for owner in OPTIONS[group] for parameter in inspect.signature(owner).parameters}
         assert name in known, f"{page.name}: {group}.{name} is no option"
-    parts = (files_and_settings, QuestionFiles, HardNegatives, LlmRewriter)  # whose options commands take whole
+    parts = (
+        files_and_settings,
+        QuestionFiles,
+        HardNegatives,
+        WordLabeler,
+        LlmRewriter,
+    )  # whose options commands take whole
     commands = [*infer.COMMANDS.values(), *parts, t5_from_scratch]
     known = {parameter for command in commands for parameter in inspect.signature(command).parameters} | OTHER_OPTIONS
     for name in re.findall(r"(?<!\S)--(\w[\w-]*)", " ".join(spans(page))):

@@ -8,7 +8,7 @@ import torch
 from models.device_memory import _cgroup_rooms, available_bytes
 
 
-def test_limits_of_containers_count(tmp_path: Path) -> None:
+def test_limits_of_containers_count(tmp_path) -> None:
     def group(path: str, limit: str, used: int, files: int, version_1: bool = False) -> None:
         folder = tmp_path / "root" / path
         folder.mkdir(parents=True, exist_ok=True)
@@ -34,5 +34,4 @@ def test_this_machine_says_what_is_free() -> None:
     if not Path("/proc/meminfo").is_file():
         pytest.skip("not Linux")
     free = available_bytes(torch.device("cpu"))
-    assert free is not None
     assert 2**20 < free < 2**50

@@ -37,13 +37,6 @@ def test_a_source_is_read_as_the_markdown_beside_it(sample: Path) -> None:
     assert to_markdown(document) == sample.with_suffix(".read").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "source", ["\\verb", "\\verb|a", "{", "\\begin{tabular}{l} a & b", "$a", "\\[", "\\section{", "\\def\\a{\\a}\\a"]
-)
-def test_broken_latex_ends(source: str) -> None:
-    latex_document(source, "x")
-
-
 def test_docbook_pages_get_their_levels_by_the_pages_above_them() -> None:
     up = '<link rel="up" href="{}"/>'
     titled = '<div class="titlepage"><{0} class="title">{1}</{0}></div>'.format

@@ -14,7 +14,6 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
 from common.chat import Chat, Message
-from common.errors import MissingInputError, UserError
 from harness.llm.local import CausalLm
 from models.causal_lm import line_break_ids
 from tests.helpers.devices import cpu_and_gpu
@@ -63,6 +62,7 @@ def test_a_prompt_is_what_the_template_says(chat: CausalLm, plain: CausalLm) -> 
         "Yes?<|im_end|>\n"
         "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n"
     )
+    assert (chat.context_tokens, plain.context_tokens) == (CONTEXT, PLAIN_CONTEXT)
     assert chat._prompt(Chat(messages)) == chat.model.tokenizer(text)["input_ids"]
     assert plain._prompt(Chat(messages)) == plain.model.tokenizer("Be brief.\n\nHi\n\nYes?\n\nWho?\n")["input_ids"]
 
@@ -108,10 +108,6 @@ def test_a_chat_longer_than_the_context_gets_an_error(plain_lm: Path, context: i
         pytest.approx(replies[0].logprob or -9, abs=9),
         -math.inf,
     ]
-
-
-def test_context_of_the_model_is_its_own(chat: CausalLm, plain: CausalLm) -> None:
-    assert (chat.context_tokens, plain.context_tokens) == (CONTEXT, PLAIN_CONTEXT)
 
 
 def test_a_cut_reply_says_so(model: CausalLm) -> None:
@@ -180,13 +176,6 @@ def test_what_a_template_refuses_is_the_error_of_that_chat(chat_lm: Path) -> Non
     assert model.logprobs(chats, ["x", "x"])[0] == -math.inf
 
 
-def test_what_cannot_be_loaded_is_refused(chat_lm: Path) -> None:
-    with pytest.raises(MissingInputError, match=r"no/model: no such folder"):
-        CausalLm("no/model").load()
-    with pytest.raises(UserError, match=r"device 'gpu' is unknown"):
-        CausalLm(str(chat_lm), "gpu").load()
-
-
 @pytest.mark.numeric
 def test_a_model_that_is_split_over_devices_replies_as_the_whole_one(chat: CausalLm, chat_lm: Path) -> None:
     on_cpu = ("model.embed_tokens", "model.layers.0", "model.norm", "model.rotary_emb", "lm_head")
@@ -197,8 +186,6 @@ def test_a_model_that_is_split_over_devices_replies_as_the_whole_one(chat: Causa
     texts = [answer for _, answer in CASES]
     assert split.logprobs(chats, texts) == chat.logprobs(chats, texts)
     assert any(parameter.is_meta for parameter in split.model.network.parameters())  # read from disk when it is needed
-    with pytest.raises(UserError, match="device_map"):
-        CausalLm(str(chat_lm), "cpu", device_map="auto")
 
 
 def test_the_name_tells_models_apart(chat_lm: Path, tmp_path: Path) -> None:

@@ -4,14 +4,10 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-import pytest
-
-from common.errors import UserError
 from common.records import Question
 from harness.interfaces import System
 from harness.readers.llm import LlmReader
 from harness.rewriters.llm import LlmRewriter
-from harness.runtime.answer_text import answer_text
 from harness.runtime.provenance import models_of
 from harness.systems.dmqr import Dmqr
 from harness.systems.retrieve_read import RetrieveRead
@@ -109,31 +105,6 @@ def test_a_report_names_both_models(bm25) -> None:
     assert models_of(RetrieveRead(CountingRetriever(inner), reader=reader)) == {
         "reader": reader, "retriever's retriever's rewriter": rewriter,
     }  # fmt: skip
-
-
-def test_ask_shows_every_query_with_what_it_alone_found(bm25) -> None:
-    rewriter = TableRewriter({"alba river": {"kwr": ["elbe mountain"]}}, "one fact")
-    (answer,) = Dmqr(bm25, rewriter, TWO, per_query=3, k=3, fusion="rrf").answer([FIRST])
-    lines = answer_text(FIRST, answer, 200).splitlines()
-    places = {hit.passage.title: f"passage {place}" for place, hit in enumerate(answer.evidence, 1)}
-    alone = [
-        ", ".join(places.get(title, title) for title in own)
-        for own in (("Alba", "Alba (ship)", "Calder"), ("Elbe", "Fulda"))
-    ]
-    found = lines.index("Queries:")
-    assert lines[found + 1] == (
-        f"  query: alba river; made by: question, par; found: passage 1, passage 3, 1 more; alone: {alone[0]}"
-    )
-    assert lines[found + 2] == f"  query: elbe mountain; made by: kwr; found: passage 2, 1 more; alone: {alone[1]}"
-    assert lines[found + 3 : found + 5] == ["Fallbacks: par: it is missing", "Reason: one fact"]
-    assert "   (retriever's rank: 1; found by: question/par 1; score 0.016)" in lines
-
-
-def test_refusals(bm25, serving: Path) -> None:
-    with pytest.raises(UserError, match="fusion rerank needs one scorer"):
-        Dmqr(bm25)
-    with pytest.raises(UserError, match="does not know the strategy 'hyde'"):
-        Dmqr(bm25, LlmRewriter(ScriptedLm({})), ("hyde",), fusion="rrf").answer("alba")
 
 
 LATER = Question("b", "and its river", history=("where is the calder", "north"))
