@@ -1,8 +1,5 @@
 """DR-RAG end to end on a corpus worked out by hand, with the real BM25 index."""
 
-import json
-from dataclasses import asdict
-
 import pytest
 
 from common.records import Question, Ranked
@@ -33,10 +30,7 @@ def titles(answer):
 )
 def test_the_second_hop_is_found_through_the_first(bm25, options, found):
     system = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions(**{"k": 2, **options}))
-    together = system.answer(ASKED)
-    assert [titles(answer) for answer in together][: len(found)] == found
-    alone = [system.answer(question.text)[0] for question in ASKED]  # neither batch nor record makes a difference
-    assert [(answer.evidence, answer.notes) for answer in together] == [(each.evidence, each.notes) for each in alone]
+    assert [titles(answer) for answer in system.answer(ASKED)][: len(found)] == found
 
 
 def test_two_batched_searches_and_few_scoring_calls_for_all_questions(bm25):
@@ -100,7 +94,6 @@ def test_without_a_reader_the_evidence_is_the_answer(bm25):
         {"id": IDS["Brune"], "stage": "second", "partner": IDS["Alba"], "probability": 0.9, "rank": None},
     ]
     assert all(isinstance(hit, Ranked) and hit.passage == PASSAGES[hit.passage.title] for hit in answer.evidence)
-    json.dumps(asdict(answer))
 
 
 def test_a_document_that_only_fills_the_budget_is_of_the_first_stage(bm25):
@@ -119,15 +112,6 @@ def test_a_reader_sees_the_evidence_in_order(bm25):
     assert answer.notes["selection"] == "cfs"
     (unread,) = DrRag(bm25, **options).answer(ASKED[:1])
     assert answer.costs["model_calls"] == 1 + unread.costs["model_calls"]
-
-
-@pytest.mark.parametrize("selection", ["sm", "qdc", "cis", "cfs", "ranked"])
-def test_odd_questions_are_answered_with_what_there_is(bm25, selection):
-    system = DrRag(bm25, scorer=gold_scorer(), reader=EchoReader(), selection=SelectionOptions(selection, k=50))
-    empty, unknown, known = system.answer([Question("e", ""), Question("u", "zzz"), ASKED[0]])
-    assert empty.evidence == unknown.evidence == ()
-    assert titles(known)[0] == "Alba"
-    assert system.answer([]) == []
 
 
 def test_best_partner_is_among_the_chosen():

@@ -36,7 +36,6 @@ from tests.helpers.llm_world import reading_rows
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.river_corpus import PASSAGES, gold_scorer
 from tests.helpers.scripted_lm import ScriptedLm
-from tests.helpers.table_rewriter import TableRewriter
 
 ASKED = [Question("q", "alba river")]
 LM = ScriptedLm({"": ["Answer: sea"]})
@@ -182,9 +181,6 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
         UserError, "'gqr'; it knows: kwr, cce, par, hop"),
     "ExtractiveRewriter: no search": (
         lambda m: ExtractiveRewriter(m.none).rewrite(ASKED, ["par"]), UserError, "what a first search found"),
-    "MultiQueryRetriever: feedback": (
-        lambda m: MultiQueryRetriever(m.bm25, TableRewriter({}), ("kwr",), fusion="rrf", feedback_retriever=m.bm25),
-        UserError, "omit feedback_retriever"),
     "Oracle: no gold answer": (lambda m: Oracle().choose([Question("x", "who?")], [{}]), UserError, "question 'x'"),
     "LearnedSelector: no file": (lambda m: LearnedSelector(m.none).load(), MissingInputError, "nowhere"),
     "Prompt: name": (lambda m: Prompt.load("no_such"), UserError, "drrag"),

@@ -1,8 +1,7 @@
 """RE-RAG end to end on invented passages, with real random T5s from serving folders."""
 
-import json
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,19 +77,16 @@ def test_candidates_are_scored_the_best_kept_and_read(bm25: Bm25Retriever, folde
         assert (answer.costs["retriever_calls"], answer.costs["model_calls"]) == (1, 9 + 3)
         assert answer.costs["tokens"] > 0
         assert {"seconds/retrieval", "seconds/scoring", "seconds/reading"} <= set(answer.costs)
-        json.dumps(asdict(answer), allow_nan=False)
     assert len({answer.notes["answerable"] for answer in answers}) == 2
 
 
 @pytest.mark.parametrize("marginal", ["thorough", "fast"])
-def test_batching_changes_nothing_and_a_text_is_its_question(
-    bm25: Bm25Retriever, model: ReRagModel, marginal: str
-) -> None:
+def test_batching_changes_nothing(bm25: Bm25Retriever, model: ReRagModel, marginal: str) -> None:
     for retriever in (bm25, None):
         system = ReRag(retriever, candidates=9, contexts=4, marginal=marginal, model=model)
         together = system.answer(QUESTIONS)
         for question, answer in zip(QUESTIONS, together, strict=True):
-            (alone,) = system.answer(question.text if retriever else [question])
+            (alone,) = system.answer([question])
             assert answer.text == alone.text
             assert answer.logprob == model_close(alone.logprob)
             assert ids(answer.evidence) == ids(alone.evidence)
@@ -108,15 +104,6 @@ def test_shipped_passages_serve_without_a_retriever(model: ReRagModel) -> None:
     assert scores == sorted(scores, reverse=True)
     assert [answer.costs["retriever_calls"] for answer in answers] == [0, 0, 0]
     assert (answers[2].text, answers[2].logprob, answers[2].evidence) == ("", None, ())
-
-
-def test_odd_questions_are_answered_with_what_there_is(bm25: Bm25Retriever, model: ReRagModel) -> None:
-    system = ReRag(bm25, candidates=1000, contexts=500, model=model)
-    empty, unknown, known = system.answer([Question("e", ""), Question("u", "zzz"), QUESTIONS[0]])
-    assert empty.evidence == unknown.evidence == ()
-    assert unknown.notes.items() >= {"contexts": [], "candidates": {}, "answerable": False, "threshold": 0.7}.items()
-    assert len(known.evidence) == len(bm25.search([QUESTIONS[0].text], 1000)[0])
-    assert system.answer([]) == []
 
 
 def test_refuses_when_no_context_reaches_the_threshold(model: ReRagModel) -> None:

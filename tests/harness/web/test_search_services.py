@@ -131,7 +131,7 @@ def test_responses_without_results_say_why(read: Callable[[bytes], Any], text: b
     ("service", "status", "code", "part"),
     [
         (SEARXNG, 403, "", "add json to search.formats"), (SEARXNG, 404, "", "check base_url (http://"),
-        (SEARXNG, 301, "", "check base_url"), (BRAVE, 401, "", "export a valid key as BRAVE_API_KEY"),
+        (SEARXNG, 302, "", "check base_url"), (BRAVE, 401, "", "export a valid key as BRAVE_API_KEY"),
         (BRAVE, 422, "SUBSCRIPTION_TOKEN_INVALID", "export a valid key as BRAVE_API_KEY"),
         (TAVILY, 401, "", "export a valid key as TAVILY_API_KEY"), (TAVILY, 403, "", "export a valid key"),
         *((service, status, "", "used up") for service, status in ((TAVILY, 432), (TAVILY, 433), (BRAVE, 402))),
@@ -145,9 +145,11 @@ def test_what_to_do_where_no_search_can_succeed(
     if service.key_variable:
         monkeypatch.setenv(service.key_variable, KEY)
     path = "/web/search" if service is BRAVE else "/search"
-    body = json.dumps({"error": {"code": code}}).encode()
+    body = json.dumps({"error": {"code": code, "detail": f"bad {KEY}"}}).encode()
     with web_server({path: answer(body, status)}) as server, pytest.raises((RefusedError, ServiceError)) as raised:
         replace(service, base_url=server.url, max_retries=0).search("x")
+    assert len(server.asked) == 1
+    assert KEY not in str(raised.value)
     assert isinstance(raised.value, RefusedError) == bool(part)
     assert f"HTTP {status}" in str(raised.value)
     assert part in str(raised.value)
