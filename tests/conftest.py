@@ -216,13 +216,13 @@ def hotpot_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A random sentence encoder on disk."""
     return write_encoder(tmp_path_factory.mktemp("models") / "tiny")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def encoder(encoder_folder: str) -> SentenceEncoder:
     """The same, loaded on the CPU."""
     return SentenceEncoder(encoder_folder, "cpu")

@@ -5,7 +5,7 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from common.records import Passage
-from models.dmqr.word_selector import JOINS, KIND, STAYS, WordSelector
+from models.dmqr.word_selector import JOINS, KIND, LABELS, PRIOR, STAYS, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPairEncoder
 from models.pretrained import MINILM, resolve
 from models.serving_manifest import write_manifest
@@ -57,6 +57,10 @@ def test_the_passage_is_truncated_and_a_question_that_leaves_it_no_room(minilm) 
     assert [each.position for each in long.question_words] == [*range(1, 23)]
     assert minilm.cut_note("word " * 29) == ""
     assert minilm.cut_note("word " * 30) == "reads the first 22 of the question's 30 tokens"
+
+
+def test_a_new_head_begins_with_the_usual_share_of_each_label(selector) -> None:
+    assert selector.network.classifier.bias.sigmoid().tolist() == pytest.approx([PRIOR[each] for each in LABELS])
 
 
 def test_scores_are_those_of_each_pair_alone(selector) -> None:
