@@ -125,8 +125,8 @@ class LabelCounts:
         """Count one question's words."""
         self.questions += 1
         new, own = new_words(labels.question, map(indexed_text, labels.passages)), distinct_words(labels.question)
-        joined, left_out = labels.with_word.values(), labels.without_word.values()
-        for name, words, changes in (("words of passages", new, joined), ("words of questions", own, left_out)):
+        joined, staying = labels.with_word.values(), [-each for each in labels.without_word.values()]
+        for name, words, changes in (("words of passages", new, joined), ("words of questions", own, staying)):
             better, worse = sum(each > 0 for each in changes), sum(each < 0 for each in changes)
             self._counts.update({name: len(words), f"{name} that help": better, f"{name} that harm": worse})
 

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common.records import Answer, Question, Ranked
+from common.records import Question
 from harness.evaluation.dmqr.study import Study
 from harness.evaluation.engine import MeasuredSystem, measure
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import ReportTable
 from harness.systems.dmqr import Dmqr
 from tests.helpers.small_world import WORDS, corpus
+from tests.helpers.studied import rows_of
 from tests.helpers.word_scorer import WordScorer
 
 STRATEGIES = ("kwr", "par", "cce")
@@ -34,21 +35,6 @@ TABLE = {
     }
     for each in ASKED
 }
-
-
-class Titles:
-    """A reader that answers with the first words it is shown."""
-
-    def __init__(self) -> None:
-        self.read_sets: list[tuple[str, str]] = []
-
-    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        """One answer per question."""
-        texts = [" ".join(hit.passage.text.split()[0] for hit in hits) for hits in evidence]
-        self.read_sets += [
-            (q.id, " ".join(h.passage.id for h in hits)) for q, hits in zip(questions, evidence, strict=True)
-        ]
-        return [Answer(q.id, t, (), -0.5, {"model_calls": 1.0}) for q, t in zip(questions, texts, strict=True)]
 
 
 def settings(tmp_path: Path, **options: Any) -> Settings:
@@ -76,12 +62,6 @@ def table(found: MeasuredSystem, name: str) -> ReportTable:
 
 def value(found: MeasuredSystem, name: str, row: str, column: str) -> float:
     """The figure in a row and a column of a table."""
-    each = table(found, name)
-    cell = each.rows[row][each.columns.index(column)]
-    assert cell is not None
-    return cell.value
-
-
-def counted(answer: Answer) -> dict[str, float]:
-    """The costs of an answer that do not depend on the machine; tokens are shared out among the methods."""
-    return {name: cost for name, cost in answer.costs.items() if "seconds" not in name and name != "tokens"}
+    figure = rows_of(found.findings.tables, name)[row][table(found, name).columns.index(column)]
+    assert figure is not None
+    return figure

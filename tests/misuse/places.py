@@ -94,6 +94,13 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
         "judge": {"llm": part("llm.local.CausalLm", model="t5")},
     }
     (folder / "judged.yaml").write_text(yaml.safe_dump(judged))
+    served = yaml.safe_load((folder / "rerag.yaml").read_text())
+    for name, more in {
+        "other": {"study": {"rows": ["QDC"]}},
+        "limited": {"limit": 3},
+        "mistyped": {"layuot": "x"},
+    }.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump({**served, **more}))
 
 
 def trained(folder: Path, models: dict[str, Path]) -> None:

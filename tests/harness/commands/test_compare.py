@@ -1,7 +1,6 @@
 """`infer.py evaluate` with several --config: one comparison of systems that are each evaluated as alone."""
 
 import json
-import sys
 import weakref
 from functools import wraps
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 import torch
 import yaml
 
-import infer
-from common.errors import INTERRUPTED, UserError, exit_code
+from common.errors import INTERRUPTED, UserError
 from common.records import Passage
 from datamodules.formats.reading import read_questions
 from harness.commands.compare import systems_of
@@ -26,7 +24,7 @@ from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.rerag.marginal_reader import MarginalReader
 from models.serving_manifest import write_manifest
 from tests.conftest import hotpot_rows
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command
 from tests.helpers.reports import cells, measured_cells, questions, report, timeless
 from tests.helpers.rerag_world import write_serving
 
@@ -99,9 +97,6 @@ def compared(place: Path) -> Path:
     ended = evaluate(place, "compared", *SYSTEMS)
     assert ended.code == 0, ended.err
     assert ended.out == (place / "compared" / "report.md").read_text() + "\n"
-    assert [line for line in ended.err.splitlines() if line.startswith("System ")] == [
-        "System 1 of 3: bm25.", "System 2 of 3: drrag.", "System 3 of 3: rerag.",
-    ]  # fmt: skip
     return place / "compared"
 
 
@@ -247,49 +242,6 @@ def test_a_config_may_list_systems_with_their_options(tmp_path: Path) -> None:
             systems_of(["evaluate", "--config", str(listed)])
 
 
-MISTAKES: dict[str, tuple[Config, tuple[str, ...], int, str]] = {
-    "a selection that is none": (
-        {"system": system("drrag.DrRag", selection={"method": "best"})}, (), 2,
-        "system.selection.method: Expected a Literal",
-    ),
-    "a k out of range": ({"system": system("retrieve_read.RetrieveRead", k=0)}, (), 2, "system.k: Not of type"),
-    "an option that its study has not": (
-        {**SYSTEMS["rerag"], "study": {"rows": ["QDC"]}}, (), 2,
-        "study.rows is no option of the study of other; allowed: temperatures",
-    ),
-    "a study where there is none": (SYSTEMS["bm25"], ("--study.rows", "[QDC]"), 2,
-        "study.rows is no option of these systems' studies; there is no such study"),
-    "other questions": (
-        {**SYSTEMS["rerag"], "limit": 3}, (), 2,
-        "limit is None for no and 3 for other: all systems of a comparison need the same. Type --limit",
-    ),
-    "a key that is none": ({**SYSTEMS["rerag"], "layuot": "fid"}, (), 2, "layuot"),
-    "an output that is none": (SYSTEMS["rerag"], ("--out", "index"), 2,
-        "index exists and is not a report of `infer.py evaluate`"),
-    "no such questions": (SYSTEMS["rerag"], ("--questions", "nowhere.json"), 66, "nowhere.json does not exist"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_all_options_are_checked_before_the_first_system_runs(
-    mistake: str, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first config names an index that does not exist: it would be named if anything was loaded."""
-    config, more, code, part = MISTAKES[mistake]
-    absent = {"class_path": RETRIEVER["class_path"], "init_args": {"index": "no/index"}}
-    write_configs(place, {"no": {"system": system("retrieve_read.RetrieveRead", retriever=absent)}, "other": config})
-    before = sorted(path.name for path in place.iterdir())
-    assert "no/index" not in refused(evaluate(place, "refused", "no", "other", more=more), code, part)
-    assert sorted(path.name for path in place.iterdir()) == before
-
-
-def test_without_a_mistake_the_first_system_is_built(place: Path) -> None:
-    absent = {"class_path": RETRIEVER["class_path"], "init_args": {"index": "no/index"}}
-    write_configs(place, {"no": {"system": system("retrieve_read.RetrieveRead", retriever=absent)}})
-    refused(evaluate(place, "refused", "no", "rerag"), 66, "no/index: no such index")
-    assert not list(place.glob("refused*"))
-
-
 def test_what_a_system_has_loaded_is_freed_before_the_next_one_loads(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,45 +261,30 @@ def test_what_a_system_has_loaded_is_freed_before_the_next_one_loads(
 
 
 def test_after_an_interruption_in_the_second_system_the_first_is_not_run_again(
-    place: Path, compared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Path, compared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(place)
-    calls = {"search": 0, "answer": 0}
+    calls: list[int] = []
+    answer = RetrieveRead.answer
 
-    def counted(owner: type, name: str) -> None:
-        original = getattr(owner, name)
+    @wraps(answer)
+    def counted(self: RetrieveRead, questions: Any) -> Any:
+        calls.append(len(questions))
+        return answer(self, questions)
 
-        @wraps(original)
-        def call(*args: Any) -> Any:
-            calls[name] += 1
-            return original(*args)
-
-        monkeypatch.setattr(owner, name, call)
-
-    counted(Bm25Retriever, "search")
-    counted(RetrieveRead, "answer")
-    arguments = typed("cut", "bm25", "rerag")
-    monkeypatch.setattr(sys, "argv", ["infer.py", *arguments])
+    monkeypatch.setattr(RetrieveRead, "answer", counted)
     with pytest.MonkeyPatch.context() as stopping:
         stopping.setattr(MarginalReader, "matrices", interrupt)
-        assert exit_code("infer.py", infer.main, infer.kept) == INTERRUPTED
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said == "infer.py: interrupted. What is finished is kept: type the same command again to go on."
-    assert calls == {"search": 2, "answer": 1}
+        assert evaluate(place, "cut", "bm25", "rerag").code == INTERRUPTED
+    assert calls == [10]
     assert not (place / "cut").exists()
     assert len([*(place / "cut.partial" / "bm25.partial").glob("answers-*.jsonl")]) == 1
-
-    calls |= {"search": 0, "answer": 0}
-    infer.main(arguments)
-    assert ".jsonl: reusing 10 values of answers from earlier runs" in capsys.readouterr().err
-    assert calls == {"search": 2, "answer": 1}  # of the second system, and of its controls
+    assert evaluate(place, "cut", "bm25", "rerag").code == 0
+    assert calls == [10, 10]  # the control of the second system
     assert not list(place.glob("cut.*"))
+    found, of_all = measured_cells(place / "cut"), measured_cells(compared)
+    assert found == {key: value for key, value in of_all.items() if not key[1].startswith("drrag")}
     for name in ("bm25", "rerag"):
-        assert measured_cells(place / "cut" / name) == measured_cells(compared / name)
         assert [*map(timeless, questions(place / "cut" / name))] == [*map(timeless, questions(compared / name))]
-    found = measured_cells(place / "cut")
-    of_all = measured_cells(compared)
-    assert {key: value for key, value in of_all.items() if not key[1].startswith("drrag")} == found
 
 
 def interrupt(*_: object) -> None:

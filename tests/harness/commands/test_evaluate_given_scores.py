@@ -82,11 +82,8 @@ def test_given_scores_rank_and_no_encoder_is_loaded(study: Callable[..., Ended],
         assert [hit["title"] for hit in found] == [item["title"] for item in reversed(row["ctxs"])]
         scores = [float(item["score"]) / temperature for item in reversed(row["ctxs"])]
         assert [hit["retriever"] for hit in found] == pytest.approx(scores, rel=1e-4)
-    assert "given scores: 8 of 8 questions; temperature" in ended.out
-    assert "fitted on 20 training questions\n" in ended.out
     settings = report(tmp_path / "report")["study"]
     assert settings["temperatures"]["given"] == pytest.approx(temperature)
-    assert "| BM25 |" in ended.out  # over the shipped passages, as without given scores
 
 
 def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
@@ -99,8 +96,6 @@ def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
         del item["score"]
     ended = study(rows, training=with_scores(fid_rows(20, seed=1)))
     assert ended.code == 0, ended.err
-    assert "given scores: 5 of 8 questions; temperature" in ended.out
-    assert "over each question's shipped passages: 3 of 8 questions; temperature" in ended.out
     assert "2 questions have scores for some of their passages only, which are not used" in ended.out
     questions, training = (list(read_questions("fid", str(tmp_path / name))) for name in ("dev.json", "train.json"))
     encoder = SentenceEncoder(str(checkpoints["bert"]), "cpu")
@@ -124,11 +119,9 @@ def test_without_given_scores_the_cosine_ranks_all(study: Callable[..., Ended], 
     ended = study(
         fid_rows(4), training=with_scores(fid_rows(20, seed=1))
     )  # those of training are not of this retriever
-    assert "scores: cosine of " in ended.out
-    assert "shipped passages: 4 of 4 questions; temperature" in ended.out
+    assert ended.code == 0, ended.err
     settings = report(tmp_path / "report")["study"]
     assert list(settings["temperatures"]) == ["cosine"]
-    assert "fitted" in ended.out
 
 
 def test_a_temperature_needs_training_questions_with_such_scores(study: Callable[..., Ended], tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from common.records import Passage
 from harness.evaluation import engine
 from harness.readers import read_once
 from harness.retrievers.bm25 import build_bm25
-from harness.systems.retrieve_read import RetrieveRead
 from models.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
@@ -45,7 +44,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
     made["index"] = root / "i"
     options = {"calibration": Calibration(0.5, 0.0), "threshold": 0.7, "max_tokens": 96}
     made["serving"] = write_serving(checkpoints["t5"], root / "both", **options)
-    made["packed"] = write_serving(checkpoints["t5"], root / "packed", False, "packed", max_tokens=200)
     return made
 
 
@@ -81,17 +79,6 @@ def rerag(folders: dict[str, Path], out: Path, retriever: str = "", *more: str) 
     ]  # fmt: skip
 
 
-def plain(folders: dict[str, Path], out: Path, *more: str) -> list[str]:
-    """Arguments of a system without a study."""
-    return [
-        "evaluate", "--system", "harness.systems.retrieve_read.RetrieveRead", "--system.k", "3",
-        "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index",
-        str(folders["index"]), "--system.reader", "harness.readers.t5.PackedReader", "--system.reader.serving",
-        str(folders["packed"]), "--system.reader.device", "cpu", "--questions", str(folders["dev"]), "--out",
-        str(out), "--resamples", "20", *more,
-    ]  # fmt: skip
-
-
 def report(out: Path) -> Report:
     """The tables and the records without what the clock says."""
     return measured_cells(out), [timeless(record) for record in questions(out)]
@@ -99,10 +86,6 @@ def report(out: Path) -> Report:
 
 def partial(out: Path) -> Path:
     return out.with_name(out.name + ".partial")
-
-
-def kept_lines(out: Path, name: str) -> list[str]:
-    return (partial(out) / f"{name}.jsonl").read_text().splitlines()
 
 
 class Interrupt:
@@ -176,21 +159,6 @@ def test_own_passages_resume_from_any_batch(
     assert interrupted.resume(command) == 5 - at
     assert not partial(tmp_path / "out").exists()
     assert report(tmp_path / "out") == unbroken
-
-
-@pytest.mark.usefixtures("small_batches")
-def test_any_strategy_resumes(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted = Interrupt(monkeypatch, RetrieveRead, "answer", 3)
-    with pytest.raises(KeyboardInterrupt):
-        infer.main(plain(folders, tmp_path / "out"))
-    (kept,) = partial(tmp_path / "out").glob("answers-*.jsonl")
-    given = [[*json.loads(line)[1]["values"].values()] for line in kept.read_text().splitlines()[1:]]
-    assert interrupted.resume(plain(folders, tmp_path / "out")) == 2
-    assert interrupted.resume(plain(folders, tmp_path / "whole")) == 5
-    assert report(tmp_path / "out") == report(tmp_path / "whole")
-    records = [json.loads(line) for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()]
-    assert [r["costs"] for r in records[:6]] == [each["costs"] for batch in given for each in batch]  # as measured then
-    assert len({record["answer"] for record in records}) > 1
 
 
 @pytest.mark.usefixtures("small_batches")

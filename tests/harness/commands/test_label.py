@@ -63,7 +63,7 @@ def test_the_file_and_the_last_line(place: Path) -> None:
         "words": WORDS,
     }  # fmt: skip
     told = re.findall(r"\d+(?= )", ended.err.splitlines()[-1])
-    assert told == ["1", "3", "2", "0", "2", "0", "1"]  # questions, words of passages that help, harm, ...
+    assert told == ["1", "3", "2", "0", "2", "1", "0"]  # questions, words of passages that help, harm, of questions
     assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
 
 

@@ -4,23 +4,19 @@ Ask, evaluate, compare, plan.
 """
 
 import json
-import re
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from common.chat import Reply
 from datamodules.formats.reading import read_questions
 from harness.retrievers.bm25 import build_bm25
-from models.cross_encoder import RelevanceEstimator
-from tests.helpers.commands import Ended, command, done
+from tests.helpers.commands import Ended, done
 from tests.helpers.llm_world import reading_rows
-from tests.helpers.reports import cells, measured_cells, questions, report, timeless
+from tests.helpers.reports import cells, questions, report
 from tests.helpers.rerag_world import write_serving
-from tests.helpers.scripted_lm import KNOWN, POOL, STRATEGIES, UNUSABLE, ScriptedLm, rewrites
+from tests.helpers.scripted_lm import KNOWN, POOL, STRATEGIES, UNUSABLE, rewrites
 from tests.helpers.tiny_lm import question
 
 BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
@@ -87,18 +83,6 @@ def test_its_own_choice_comes_with_its_reason(place: Path) -> None:
     assert [each["made_by"] for each in record["notes"]["queries"]] == [["question"], ["kwr"], ["par"]]
 
 
-def test_a_report_compares_a_model_s_choice_with_all_strategies(place: Path) -> None:
-    """Figures 2 and 3, with the prompts of Tables 1 and 5."""
-    for name in ("adaptive", "dmqr"):
-        options = ["--config", f"{name}.yaml", "--questions", "dev.json", "--out", f"choice-{name}"]
-        run(place, "evaluate", *options, "--resamples", "50", "--study.rows", "[kwr]")
-    chosen, every = (measured_cells(place / f"choice-{name}") for name in ("adaptive", "dmqr"))
-    own = {key[2]: cell for key, cell in chosen.items() if key[:2] == ("methods", "all strategies")}
-    assert own
-    assert own == {key[2]: cell for key, cell in every.items() if key[:2] == ("methods", "DMQR-RAG")}
-    assert ("rewrites", "all strategies", "strategies") in chosen
-
-
 def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> None:
     assert "2 of 8 rewrites fell back to the question: " in evaluated(place, "out").err
     assert any(each.startswith("rewriter: scripted") for each in report(place / "out")["models"])
@@ -132,38 +116,6 @@ def test_several_rewriters_are_measured_in_one_run(place: Path) -> None:
     assert made["methods"]["shallow"]["per_query"] == 2
     assert made["further indexes"] == {}  # all search with the system's own retriever
     assert [file.name for file in (place / "several").glob("*.png")] == ["recall.png"]
-
-
-def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = ("--study.rewriters", "{chosen: adaptive.yaml}")
-    evaluated(place, "whole", *given)
-    monkeypatch.setattr("harness.evaluation.engine.QUESTIONS_AT_ONCE", 2)
-    scores, reply, calls = RelevanceEstimator.scores, ScriptedLm.reply, {"scores": 0, "reply": 0}
-
-    def broken(self: RelevanceEstimator, pairs: Any) -> list[float]:
-        calls["scores"] += 1
-        if calls["scores"] == 2:
-            raise KeyboardInterrupt
-        return scores(self, pairs)
-
-    @wraps(reply)  # else it is no language model
-    def counted(self: ScriptedLm, chats: Any) -> list[Reply]:
-        calls["reply"] += 1
-        return reply(self, chats)
-
-    monkeypatch.setattr(RelevanceEstimator, "scores", broken)
-    monkeypatch.setattr(ScriptedLm, "reply", counted)
-    assert command(place, "infer.py", "evaluate", *EVALUATED, "--out", "stopped", *given).code == 130
-    kinds = [each.name.split("-")[0] for each in (place / "stopped.partial").iterdir()]
-    assert sorted(kinds) == ["relevance", "rewrites", "rewrites"]
-    asked = calls["reply"]
-    resumed = evaluated(place, "stopped", *given)
-    assert re.search(r"relevance-.*: reusing \d+ values of relevance from earlier runs", resumed.err)
-    assert (calls["scores"], calls["reply"]) == (3, 2 * asked)  # each of two batches, once
-    assert measured_cells(place / "stopped") == measured_cells(place / "whole")
-    for one, other in zip(questions(place / "stopped"), questions(place / "whole"), strict=True):
-        assert timeless(one) == timeless(other)
-    assert not (place / "stopped.partial").exists()
 
 
 def test_a_rewriting_retriever_stands_under_another_system(place: Path) -> None:

@@ -135,12 +135,7 @@ def test_gold_texts_that_differ_in_length_alone_show_nothing(tmp_path: Path) -> 
     measured = evaluated(shipped(lambda _, passage: len(passage.text.split())), questions, tmp_path)
     assert measured.verdict.startswith("not shown: R@1 100.0")
     assert "80.0 of the 80.0 points above the floor need no question" in measured.verdict
-    assert [row(measured, each) for each in ("trained", OTHER, FLOOR, "BM25")] == [
-        100,
-        100,
-        20,
-        0,
-    ]
+    assert [row(measured, each) for each in ("trained", OTHER, FLOOR, "BM25")] == [100, 100, 20, 0]
 
 
 def test_gold_of_another_style_in_an_index_that_is_searched_shows_nothing(tmp_path: Path) -> None:
@@ -153,12 +148,7 @@ def test_gold_of_another_style_in_an_index_that_is_searched_shows_nothing(tmp_pa
     assert any(shortened(rule, one.text) != one.text for one in questions)
     measured = evaluated(RetrieveRead(retriever, 2), questions, tmp_path)
     assert measured.verdict.startswith("not shown: R@1 100.0")
-    assert [row(measured, each) for each in ("trained", OTHER, FLOOR, "Bm25")] == [
-        100,
-        100,
-        20,
-        0,
-    ]
+    assert [row(measured, each) for each in ("trained", OTHER, FLOOR, "Bm25")] == [100, 100, 20, 0]
 
 
 def test_answers_under_their_pages_name_show_nothing_of_a_rewriter(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from common.errors import ArtifactError, UserError
+from common.errors import UserError
 from common.records import Question
 from harness.commands.evaluate import evaluate
 from harness.commands.tune import tune
@@ -134,24 +134,11 @@ def test_options_chosen_on_other_questions_are_not_those_of_the_question_itself(
 def test_impossible_requests_are_refused(retriever, tmp_path):
     system = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", 2))
     file = tmp_path / "s.json"
-    for tuning, line in (
-        ({"max_documents": [2.0, 3.0]}, r"one number for each of tuning\.ks \[2\]"),
-        ({"max_documents": [0.5]}, "0.5 does not conform"),
-        ({"ks": (3, 3)}, r"tuning\.ks is \[3, 3\]"),
-        ({"grid": {"depths": [0]}}, r"tuning\.grid\.depths.* 0 does not conform"),
-        ({"grid": {"deep": [1]}}, "grid"),
-        ({"rows": ["QDC"]}, "tuning.rows is no option of drrag's tuning; allowed: ks, grid, max_documents"),
-        ({"max_documents": [1.0]}, "no setting for k = 2 .* 1 documents; the fewest are 2.00"),
-    ):  # fmt: skip
-        with pytest.raises(UserError, match=line):
-            tuned(system, tmp_path, file, **tuning)
-    with pytest.raises(UserError, match="needs the trained classifier"):
+    with pytest.raises(UserError, match="max_documents"):
+        tuned(system, tmp_path, file, max_documents=[1.0])  # no setting keeps to it
+    with pytest.raises(UserError, match="classifier"):
         tuned(DrRag(retriever, selection=SelectionOptions("qdc", k=2)), tmp_path, file)
     assert not file.exists()
-    (tmp_path / "mine.json").write_text("{}")
-    with pytest.raises(UserError, match=r"not a file of selection options of `infer\.py tune`"):
-        tuned(system, tmp_path, tmp_path / "mine.json")
-    assert (tmp_path / "mine.json").read_text() == "{}"
 
 
 def test_a_row_with_a_budget_that_the_file_lacks_is_refused_before_anything_is_scored(retriever, tmp_path):
@@ -162,9 +149,3 @@ def test_a_row_with_a_budget_that_the_file_lacks_is_refused_before_anything_is_s
         run(system, tmp_path, ks=(2, 3), rows=["CFS"])
     assert system.scorer.asked == []
     run(system, tmp_path, ks=(2, 3), rows=["ranked"])  # which takes nothing from the file
-
-
-def test_a_corrupt_file_is_refused_by_the_strategy(retriever, tmp_path):
-    (tmp_path / "s.json").write_text("{}")
-    with pytest.raises(ArtifactError, match=r"infer\.py tune"):
-        DrRag(retriever, scorer=gold_scorer(), selection_file=tmp_path / "s.json").load()

@@ -4,7 +4,6 @@ Also files of questions together.
 """
 
 import json
-import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,13 +11,13 @@ import pytest
 
 from common.errors import DataError, UserError
 from common.records import Gold, Passage, Question, Ranked
-from datamodules.formats.reading import read_distinct_questions, read_questions
-from datamodules.formats.row_counts import RowCounts
+from datamodules.formats.reading import read_questions
 from harness.evaluation.gold_in_index import with_gold_in_index
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.commands import command, refused
+from tests.helpers.reports import cells, reasons, report
 
 ALBA, BRUNE = Passage.of("Alba", "A river.", corpus_id="a-1"), Passage.of("Brune", "A lake.", corpus_id="b-1")
 DORN = [Passage.of("Dorn", text, corpus_id=text) for text in ("one", "two")]
@@ -172,20 +171,6 @@ def test_an_id_that_is_none_is_named(tmp_path, change, message) -> None:
         list(read_questions("corpus_questions", broken))
 
 
-def test_a_question_that_two_files_have_is_read_once(tmp_path) -> None:
-    files = [write(tmp_path / "1.json", [row("q1", "a"), row("q1", "b"), row("q2", "a")])]
-    files.append(write(tmp_path / "2.json", [row("q2", "c"), row("q3", "c"), row("q3", "c")]))
-    counts = RowCounts()
-    found = list(read_distinct_questions("corpus_questions", files, counts))
-    assert [(question.id, question.gold.corpus_ids) for question in found] == [
-        ("q1", ("a", "b")), ("q2", ("a",)), ("q3", ("c",))
-    ]  # fmt: skip
-    assert counts.lines() == [
-        f"a row of an earlier question: 2, joined with it; the first: {files[0]}, row 2 (line 1)",
-        f"a question of an earlier file: 1, left out; the first: {files[1]}, row 1 (line 1)",
-    ]
-
-
 @pytest.fixture
 def place(tmp_path: Path, retriever) -> Path:
     """Two files of questions beside the index, of which one question is in both, and one is not answered by it."""
@@ -208,14 +193,11 @@ def evaluate(questions: str, *more: str) -> list[str]:
 def test_recall_over_several_files_with_gold_in_the_index(place) -> None:
     ended = command(place, *evaluate("[one.json, two.json]", "--gold", "index"))
     assert ended.code == 0, ended.err
-    assert "1 of 3 questions are left out" in ended.err
-    report = (place / "report" / "report.md").read_text()
-    assert "2 questions of one.json and two.json" in report
+    found = cells(place / "report")
     # q1 finds its Alba; q3 finds the other passage Dorn, and Brune: one of its two
-    assert "| recall of gold passages | 50.00 [0.00, 100.00] | 75.00 [50.00, 100.00] |" in report
-    assert "| all gold passages found | 50.00 [0.00, 100.00] | 50.00 [0.00, 100.00] |" in report
-    assert "at most 2 passages, 1.5 on average" in report
-    record = json.loads((place / "report" / "report.json").read_text())["questions"]
+    for row, values in (("recall of gold passages", [50, 75]), ("all gold passages found", [50, 50])):
+        assert [found["evidence", row, column] for column in ("1 first %", "2 first %")] == values
+    record = report(place / "report")["questions"]
     assert (record["source"], record["asked"], record["measured"]) == (["one.json", "two.json"], 3, 2)
     assert (record["gold"], len(record["sha256"])) == ("index", 2)
 
@@ -223,21 +205,21 @@ def test_recall_over_several_files_with_gold_in_the_index(place) -> None:
 def test_recall_with_gold_outside_of_the_index_counted_as_missed(place) -> None:
     ended = command(place, *evaluate("[one.json, two.json]", "--gold", "index", "--missing_gold", "missed"))
     assert ended.code == 0, ended.err
-    report = (place / "report" / "report.md").read_text()
-    # q1 1 and q3 1 of 2, as above; q2's is not there
-    assert re.search(r"\| recall of gold passages \| 33\.33 \[[^|]*\| 50\.00 \[", report)
-    assert "1 of 3 questions have some that are not there and count as missed" in report
-    assert json.loads((place / "report" / "report.json").read_text())["questions"]["missing_gold"] == "missed"
-    refused(command(place, *evaluate("one.json", "--missing_gold", "missed")), 2, "type --gold index too")
+    found = cells(place / "report")  # q1 1 and q3 1 of 2, as above; q2's is not there
+    assert [found["evidence", "recall of gold passages", f"{k} first %"] for k in (1, 2)] == [
+        pytest.approx(100 / 3, abs=0.01), 50,
+    ]  # fmt: skip
+    assert report(place / "report")["questions"]["missing_gold"] == "missed"
 
 
 def test_without_gold_in_the_index_recall_is_not_measured(place) -> None:
     ended = command(place, *evaluate("one.json", "--gold", "file"))
     assert ended.code == 0, ended.err
-    assert "no question ships its gold passages" in (place / "report" / "report.md").read_text()
+    assert reasons(place / "report")["evidence", "recall of gold passages", "1 first %"]
 
 
-def test_an_index_with_no_gold_passage_is_refused(place) -> None:
+def test_what_names_no_gold_passage_of_the_index_is_refused(place) -> None:
     write(place / "none.json", [row("q2", "z-1")])
-    refused(command(place, *evaluate("none.json", "--gold", "index")), 2, "None of the 1 questions has all of its gold")
+    refused(command(place, *evaluate("none.json", "--gold", "index")), 2, "gold")
     refused(command(place, *evaluate("[]", "--gold", "index")), 2, "questions names no file")
+    refused(command(place, *evaluate("one.json", "--missing_gold", "missed")), 2, "--gold index")

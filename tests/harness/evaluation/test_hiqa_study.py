@@ -4,7 +4,6 @@ Hand-worked scores; refusals.
 """
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.chat import Chat, Reply
-from common.errors import MissingInputError, UserError
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Answer, Gold, GoldSegment, Passage, Question, Ranked
 from documents.records import Segment, as_passage
 from harness.evaluation.engine import ask_rows
+from harness.evaluation.hiqa import tables as hiqa
 from harness.evaluation.hiqa.study import KINDS, OWN, Study, kept_documents
-from harness.evaluation.hiqa.tables import ALL_GOLD, RECALL, WHOLE, Scores, answer_tables_of_rows, exact_accuracy
 from harness.evaluation.judge import Judge
 from harness.evaluation.retrieval_scores import gold_places
 from harness.evaluation.settings import Bootstrap, Settings
@@ -37,7 +36,7 @@ from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.runtime.memo import Memo
 from harness.systems.hiqa import HiQa, fitting
 from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
-from tests.helpers.studied import studied
+from tests.helpers.studied import counted, rows_of, studied
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
 QUESTIONS = [
@@ -84,7 +83,7 @@ def ranked(
     sizes: Sequence[int] = (),
     budgets: tuple[int, ...] = (),
     gamma: float = 1.0,
-) -> dict[str, list[Scores]]:
+) -> dict[str, list[hiqa.Scores]]:
     """The scores at k 1 by column: the whole index, "1 documents", "7 words"."""
     study = Study(k=1, gamma=gamma, budgets=budgets)
     row, *_ = study.rows_of(HiQa(retriever))
@@ -141,7 +140,7 @@ def test_a_context_is_what_the_system_keeps(system: HiQa) -> None:
     for budget in budgets:
         kept = [[hit.passage for hit in each.evidence] for each in HiQa(system.retriever, 12, budget).answer(texts)]
         held = [gold_places(*each)[0] != [None] for each in zip(QUESTIONS, kept, strict=True)]
-        assert [scores[ALL_GOLD] for scores in found[f"{budget} words"]] == held
+        assert [scores[hiqa.ALL_GOLD] for scores in found[f"{budget} words"]] == held
     # the first always; all of them, of which one is the care of six documents
     assert [len(each.evidence) for each in HiQa(system.retriever, 12, 3).answer(texts)] == [1] * 6
     assert [len(each.evidence) for each in HiQa(system.retriever, 12, 84).answer(texts)] == [7] * 6
@@ -187,12 +186,6 @@ def test_every_row_is_read(system: HiQa, folders: dict[str, Path], tmp_path: Pat
     assert findings.facts[0].startswith("rankings: 6 of 7 questions;")
 
 
-def counted(answer: Answer) -> tuple[object, ...]:
-    """An answer without times."""
-    costs = {name: cost for name, cost in answer.costs.items() if "seconds" not in name}
-    return answer.text, answer.evidence, costs, answer.notes
-
-
 def test_every_row_equals_a_new_system_alone(system: HiQa, folders: dict[str, Path], encoder) -> None:
     """What is shared between rows, by the memo and by their retrievers, changes no answer, score and count."""
     asked = [*QUESTIONS, replace(QUESTIONS[0], id="8", answers=()), Question("9", "clean", ("water",))]
@@ -230,10 +223,10 @@ def test_scores_by_hand(system: HiQa) -> None:
     words = system.retriever.bm25  # type: ignore[attr-defined]
     found = ranked(words, QUESTIONS[:1], [1])
     # BM25 finds "weight alto 100": first the heading's and the name's passage, of 12
-    assert found[WHOLE][0]["Log-Rank"] == 1
+    assert found[hiqa.WHOLE][0]["Log-Rank"] == 1
     assert found["1 documents"][0]["hit@1"] == 1
     nothing = ranked(words, [replace(QUESTIONS[0], text="unknown")], [1], (7,))
-    assert all(each["MRR"] == each[RECALL] == 0 for (each,) in nothing.values())
+    assert all(each["MRR"] == each[hiqa.RECALL] == 0 for (each,) in nothing.values())
 
 
 def test_collections_hold_the_gold_documents_and_each_other() -> None:
@@ -253,11 +246,9 @@ def test_what_cannot_be_measured_is_said(system: HiQa) -> None:
     assert "no index" in studied(Study(), plain, QUESTIONS, SETTINGS).facts[0]
 
 
-def test_another_retriever_is_ranked_alone(system: HiQa, folders: dict[str, Path]) -> None:
+def test_another_retriever_is_ranked_alone(system: HiQa) -> None:
     words = HiQa(system.retriever.bm25)  # type: ignore[attr-defined]
     assert [*studied(Study(k=1), words, QUESTIONS, SETTINGS).tables[0].rows] == ["HCA"]
-    with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
-        studied(Study({"no metadata": folders["none"]}), words, QUESTIONS, SETTINGS)
 
 
 def test_options_are_checked_before_anything_is_loaded(system: HiQa, tmp_path: Path, folders: dict[str, Path]) -> None:
@@ -277,7 +268,7 @@ def test_smaller_collections_are_never_harder(system: HiQa) -> None:
     found = ranked(system.retriever, QUESTIONS, [1, 3, 6])
     pairs = zip(found["1 documents"], found["3 documents"], strict=True)
     assert all(one["hit@1"] >= three["hit@1"] for one, three in pairs)
-    assert found["6 documents"] == found[WHOLE]
+    assert found["6 documents"] == found[hiqa.WHOLE]
 
 
 def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, tmp_path: Path) -> None:
@@ -286,14 +277,14 @@ def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, tmp_path: Path) 
     values_ABQ = grid(retriever, QUESTIONS, 2.0)
     for a, b in ((0, 0), (3, 2), (10, 5)):
         other = MultiRouteRetriever(retriever.dense, retriever.bm25, retriever.keywords, ALPHAS[a], BETAS[b])
-        scores = [each["Log-Rank"] for each in ranked(other, gamma=2.0)[WHOLE]]
+        scores = [each["Log-Rank"] for each in ranked(other, gamma=2.0)[hiqa.WHOLE]]
         assert values_ABQ[a, b] == pytest.approx(scores, abs=1e-6)
     file = tmp_path / "weights.json"
     (line,) = Tuning(gamma=2.0).tune(system, QUESTIONS, file, SETTINGS)
     chosen = MultiRouteRetriever(retriever.dense, retriever.bm25, retriever.keywords, weights=file)
     assert (chosen.alpha, chosen.beta) == best_weights(values_ABQ)
     assert values_ABQ[ALPHAS.index(chosen.alpha), BETAS.index(chosen.beta)].mean() == values_ABQ.mean(axis=2).max()
-    assert line.startswith(f"alpha {chosen.alpha:g}, beta {chosen.beta:g}, chosen on 6 questions: Log-Rank Index ")
+    assert line.startswith(f"alpha {chosen.alpha:g}, beta {chosen.beta:g}, chosen on 6 questions")
     assert MultiRouteRetriever(retriever.dense, retriever.bm25, beta=0.5, weights=file).beta == 0.5
 
 
@@ -303,21 +294,22 @@ def test_ranks_by_hand() -> None:
     assert rank_of(scores, np.array([], dtype=np.int64)) is None
 
 
-def test_files_of_weights(system: HiQa, tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused(system: HiQa, tmp_path: Path) -> None:
     retriever = system.retriever
     assert isinstance(retriever, MultiRouteRetriever)
-    with pytest.raises(MissingInputError, match="a file of weights is needed"):
-        MultiRouteRetriever(retriever.dense, retriever.bm25, weights=tmp_path / "lost.json").load()
-    other = tmp_path / "other.json"
-    other.write_text("{}")
-    with pytest.raises(UserError, match=r"not a file of weights of `infer\.py tune`: not replaced"):
-        Tuning.output.check(other)
-    with pytest.raises(UserError, match="fit it again"):
-        MultiRouteRetriever(retriever.dense, retriever.bm25, weights=other).load()
-    with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
-        Tuning().check(HiQa(retriever.bm25))
-    with pytest.raises(UserError, match="needs questions with gold segments"):
-        Tuning().tune(system, [Question("1", "?", ("x",))], tmp_path / "x.json", SETTINGS)
+    (tmp_path / "other.json").write_text("{}")
+    for name, error in (("lost.json", MissingInputError), ("other.json", ArtifactError)):
+        with pytest.raises(error, match=name):
+            MultiRouteRetriever(retriever.dense, retriever.bm25, weights=tmp_path / name).load()
+    unlabelled = [Question("1", "?", ("x",))]
+    for refused in (
+        lambda: Tuning.output.check(tmp_path / "other.json"),
+        lambda: Tuning().check(HiQa(retriever.bm25)),
+        lambda: Tuning().tune(system, unlabelled, tmp_path / "x.json", SETTINGS),
+        lambda: studied(Study({"no metadata": tmp_path}), HiQa(retriever.bm25), QUESTIONS, SETTINGS),
+    ):
+        with pytest.raises(UserError):
+            refused()
 
 
 def test_a_context_holds_a_part_or_the_whole_of_the_gold(system: HiQa) -> None:
@@ -330,9 +322,12 @@ def test_a_context_holds_a_part_or_the_whole_of_the_gold(system: HiQa) -> None:
     )
     lost = replace(both, gold=Gold(segments=(*both.gold.segments, GoldSegment("lost.pdf", ("nowhere",)))))
     found = ranked(system.retriever, [both, lost], budgets=(7, 84))
-    values = {column: {name: [each[name] for each in found[column]] for name in (RECALL, ALL_GOLD)} for column in found}
-    assert values["7 words"] == {RECALL: [0.5, pytest.approx(1 / 3)], ALL_GOLD: [0, 0]}
-    assert values["84 words"] == {RECALL: [1, pytest.approx(2 / 3)], ALL_GOLD: [1, 0]}
+    values = {
+        column: {name: [each[name] for each in found[column]] for name in (hiqa.RECALL, hiqa.ALL_GOLD)}
+        for column in found
+    }
+    assert values["7 words"] == {hiqa.RECALL: [0.5, pytest.approx(1 / 3)], hiqa.ALL_GOLD: [0, 0]}
+    assert values["84 words"] == {hiqa.RECALL: [1, pytest.approx(2 / 3)], hiqa.ALL_GOLD: [1, 0]}
 
 
 ANSWERED = [
@@ -378,61 +373,47 @@ def judged(*verdicts: str) -> Settings:
     return replace(SETTINGS, judge=Judge(RuleLm(), verdicts or ("answers", "passages")))  # type: ignore[arg-type]
 
 
-def by_name(tables: Sequence[ReportTable]) -> dict[str, ReportTable]:
-    return {table.name: table for table in tables}
-
-
-def values(table: ReportTable) -> dict[str, list[float]]:
-    return {name: [math.nan if cell is None else cell.value for cell in cells] for name, cells in table.rows.items()}
-
-
 def test_exact_match_counts_for_kinds_with_one_right_answer_alone() -> None:
-    tables = by_name(answer_tables_of_rows(answers(ROWS), ANSWERED, SETTINGS))
-    exact = tables["accuracy %, exact match"]
+    exact, differences = hiqa.answer_tables_of_rows(answers(ROWS), ANSWERED, SETTINGS)
     assert exact.columns == ("all (3)", "calculation (1)", "choice (2)")  # neither descriptive nor without gold answers
-    assert values(exact) == {
+    assert rows_of([exact], hiqa.EXACT) == {
         "HCA": pytest.approx([100, 100, 100]), "other": pytest.approx([100 / 3, 0, 50]),
         "third": pytest.approx([200 / 3, 100, 50]),
     }  # fmt: skip
-    assert "accuracy %, judged" not in tables
-    differences = tables["answers, differences"]
-    assert differences.columns == ("accuracy %, exact match",)
-    assert values(differences) == {"HCA - other": pytest.approx([200 / 3]), "HCA - third": pytest.approx([100 / 3])}
+    assert differences.columns == (hiqa.EXACT,)
+    found = rows_of([differences], "answers, differences")
+    assert found == {"HCA - other": pytest.approx([200 / 3]), "HCA - third": pytest.approx([100 / 3])}
 
 
-def test_the_letter_a_is_an_answer_and_no_article() -> None:
+def test_exact_match_by_words() -> None:
+    """The letter a is an answer and no article; a mere sign counts; a worked solution does not."""
     several = Question("6", "Which are right?", ("A, C", "A and C", "AC"), kind="choice")
-    for text, credit in (("a, c", 100), ("C", 0), ("A and C.", 100), ("", 0), ("C, A", 0)):
-        assert exact_accuracy({"row": [Answer("6", text, ())]}, [several])["row"].tolist() == [credit / 100]
-
-
-def test_signs_and_worked_solutions() -> None:
     sign = Question("7", "It rains.", ("true", "√"), kind="true or false")
-    for text, credit in (("√", 100), ("True.", 100), ("\u00d7", 0), ("...", 0)):
-        assert exact_accuracy({"row": [Answer("7", text, ())]}, [sign])["row"].tolist() == [credit / 100]
-    long = Question(
-        "8", "How much?", ("first the one of them, then the other, and both give 9 kg",), kind="calculation"
-    )
-    assert np.isnan(exact_accuracy({"row": [Answer("8", "9 kg", ())]}, [long])["row"]).all()
+    for question, text, credit in (
+        (several, "a, c", 1), (several, "C", 0), (several, "A and C.", 1), (several, "", 0), (several, "C, A", 0),
+        (sign, "√", 1), (sign, "True.", 1), (sign, "\u00d7", 0), (sign, "...", 0),
+    ):  # fmt: skip
+        assert hiqa.exact_accuracy({"row": [Answer("6", text, ())]}, [question])["row"].tolist() == [credit]
+    worked = ("first the one of them, then the other, and both give 9 kg",)
+    long = Question("8", "How much?", worked, kind="calculation")
+    assert np.isnan(hiqa.exact_accuracy({"row": [Answer("8", "9 kg", ())]}, [long])["row"]).all()
 
 
 def test_a_judge_gives_half_credit() -> None:
-    tables = by_name(answer_tables_of_rows(answers(ROWS), ANSWERED, judged()))
-    accuracy = tables["accuracy %, judged"]
+    _, accuracy, _, costs = hiqa.answer_tables_of_rows(answers(ROWS), ANSWERED, judged())
     assert accuracy.columns == ("all (4)", "calculation (1)", "choice (2)", "descriptive (1)")
-    assert values(accuracy) == {
+    assert rows_of([accuracy], hiqa.JUDGED) == {
         "HCA": pytest.approx([87.5, 100, 100, 50]), "other": pytest.approx([25, 0, 50, 0]),
         "third": pytest.approx([75, 100, 50, 100]),
     }  # fmt: skip
-    assert "judge costs of the rows" in tables
+    assert costs.name == "judge costs of the rows"
 
 
-def test_what_is_not_measured_says_why() -> None:
-    unread = answers(dict.fromkeys(ROWS, [""] * 5))
-    assert answer_tables_of_rows(unread, ANSWERED, judged()) == []
-    one = by_name(answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged()))
-    assert "answers, differences" not in one
-    open_only = answer_tables_of_rows(
-        {"HCA": answers(ROWS)["HCA"][3:4], "other": answers(ROWS)["other"][3:4]}, ANSWERED[3:4], SETTINGS
-    )
-    assert "no question of the kinds choice" in next(iter(open_only[0].rows.values()))[0].reason  # type: ignore[union-attr]
+def test_what_is_not_measured_is_left_out_or_says_why() -> None:
+    assert hiqa.answer_tables_of_rows(answers(dict.fromkeys(ROWS, [""] * 5)), ANSWERED, judged()) == []
+    one = hiqa.answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged("passages"))
+    assert [table.name for table in one] == [hiqa.EXACT]
+    exact, *_ = hiqa.answer_tables_of_rows({"HCA": answers(ROWS)["HCA"][3:4]}, ANSWERED[3:4], SETTINGS)
+    (cell,) = exact.rows["all rows"]
+    assert cell is not None
+    assert "no question of the kinds choice" in cell.reason

@@ -5,44 +5,12 @@ import io
 import math
 import re
 from html import unescape
-from html.parser import HTMLParser
 
 from markdown_it import MarkdownIt
 
 from harness.evaluation.tables import Cell, ReportTable, not_measured, tables_csv, tables_html, tables_markdown
 
 NAN = math.nan
-
-
-class Rows(HTMLParser):
-    """Rows of all tables; a cell that spans columns is followed by empty ones, and papers' rows begin as Markdown's."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.captions: list[str] = []
-        self.more, self.into = 0, False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-            self.more, self.into = int(given.get("colspan") or 1) - 1, True
-        if tag == "caption":
-            self.captions.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self.rows[-1] += [""] * self.more
-            self.into = False
-
-    def handle_data(self, data: str) -> None:
-        if self.into:
-            self.rows[-1][-1] += "*paper:*" if data == "paper:" else data
-        elif self.captions and not self.captions[-1]:
-            self.captions[-1] = data
 
 
 def test_tables_have_the_cells_of_the_markdown_report() -> None:
@@ -56,17 +24,16 @@ def test_tables_have_the_cells_of_the_markdown_report() -> None:
         ReportTable("first", "Silent", ("x",), {"a": [nothing]}, {"P": [Cell(2.0)]}),
         ReportTable("Second (of all)", "Only silent", ("x", "y"), {"a": [nothing] * 2}),
     ]  # fmt: skip
-    lines = tables_markdown("T", [], tables, "").splitlines()
+    lines = tables_markdown("T", [], tables, "").replace("*paper:*", "paper:").splitlines()
     expected = [unescape(line).strip("|").split("|") for line in lines if line.startswith("|") and "---" not in line]
-    parsed = Rows()
-    text = tables_html(tables)
-    parsed.feed(text)
     sentence = "not measured: every set holds an answer."
-    assert [row for row in parsed.rows if row[0] != sentence] == [[cell.strip() for cell in row] for row in expected]
-    assert sum(row[0] == sentence for row in parsed.rows) == lines.count(sentence) == 2
-    assert parsed.captions == ["One & <two>", "Silent", "Only silent"]
-    assert text.count('<tr class="paper">') == 2
-    assert '<p class="note">A note &lt;i&gt;.</p><p class="note">Another.</p>' in text
+    expected += [[sentence]] * lines.count(sentence)
+    html = tables_html(tables)
+    rows = [re.findall(r"<t[dh].*?>(.*?)</t[dh]>", row) for row in re.findall(r"<tr.*?</tr>", html)]
+    found = [[unescape(re.sub("<.*?>", "", cell)) for cell in row if cell] for row in rows]
+    assert sorted(found) == sorted([cell.strip() for cell in row if cell.strip()] for row in expected)
+    assert html.count('<tr class="paper">') == 2
+    assert '<p class="note">A note &lt;i&gt;.</p><p class="note">Another.</p>' in html
 
 
 def test_names_from_data_are_names_in_every_format() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from common.records import Passage, Question, Ranked
 from common.words import words_of
+from datamodules.formats.word_labels import WordLabels
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.rewriters.word_labels import LabelCounts, WordLabeler, gold_recall, interleaved
 from tests.helpers.small_world import WORDS, corpus
@@ -64,11 +65,15 @@ def test_two_gold_passages_and_a_word_that_harms(tmp_path: Path) -> None:
     assert labels.recall == pytest.approx(100 / 101 / 2)
     assert labels.without_word == {"kiln": lost}
     assert labels.with_word == {"south": 0, "north": lost, "amber": lost}
+
+
+def test_helping_and_harming_words_are_counted() -> None:
     counts = LabelCounts()
-    counts.add(labels)
-    assert str(counts) == (
-        "1 questions, 3 words of passages, 0 words of passages that help, 2 words of passages that harm, "
-        "1 words of questions, 0 words of questions that help, 1 words of questions that harm"
+    joining = {"south": 0.0, "north": -0.5, "amber": 0.1}
+    counts.add(WordLabels("q1", "kiln", 0.5, {"kiln": -0.5}, joining, (SOUTH, NORTH)))
+    assert str(counts) == (  # without "kiln" less is found: it helps
+        "1 questions, 3 words of passages, 1 words of passages that help, 1 words of passages that harm, "
+        "1 words of questions, 1 words of questions that help, 0 words of questions that harm"
     )
 
 

@@ -130,7 +130,8 @@ def test_rerank_has_the_shapes_of_other_servers(client: TestClient, rerag: ReRag
     texts = [passage.text for passage in PASSAGES[:5]]
     logits = rerag.model.estimator.scores([(TEXTS[0], passage) for passage in map(_untitled, texts)])  # type: ignore[union-attr]
     best = sorted(range(5), key=lambda place: -logits[place])
-    found = posted(client, "/rerank", query=TEXTS[0], texts=texts, raw_scores=True)
+    found = posted(client, "/rerank", query=TEXTS[0], texts=texts, raw_scores=True, return_text=True)
+    assert [each["text"] for each in found] == [texts[place] for place in best]
     assert [each["index"] for each in found] == best
     assert [each["score"] for each in found] == pytest.approx([logits[place] for place in best], abs=1e-5)
     for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
@@ -139,7 +140,8 @@ def test_rerank_has_the_shapes_of_other_servers(client: TestClient, rerag: ReRag
         sigmoids = [1 / (1 + math.exp(-logits[place])) for place in best[:2]]
         assert [each["relevance_score"] for each in results] == pytest.approx(sigmoids, abs=1e-5)
     titled = [{"title": passage.title, "text": passage.text} for passage in PASSAGES[:2]]
-    assert len(posted(client, "/rerank", query="where", documents=titled)["results"]) == 2
+    results = posted(client, "/rerank", query="where", documents=titled, return_documents=True)["results"]
+    assert {each["document"]["text"] for each in results} == {each["text"] for each in titled}
 
 
 def _untitled(text: str) -> Passage:
@@ -320,7 +322,7 @@ JSON = st.recursive(
 )
 FIELDS = [
     "question", "query", "history", "passages", "stream", "k", "strategies", "texts", "documents", "top_n",
-    "raw_scores", "model", "messages", "n", "tools", "text", "title", "role",
+    "raw_scores", "return_text", "return_documents", "model", "messages", "n", "tools", "text", "title", "role",
     "content", "jsonrpc", "method", "params", "id",
 ]  # fmt: skip
 
