@@ -38,6 +38,12 @@ def say(line: str, file: TextIO | None = None) -> None:
             print(terminal(line), file=file, flush=True)
 
 
+def say_facts(facts: Iterable[str]) -> None:
+    """Print facts without a full stop, a line each, with one."""
+    for fact in facts:
+        say(f"{fact}.")
+
+
 def in_bytes(count: float) -> str:
     """A number of bytes with its unit: `1.5 GiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -69,6 +75,7 @@ class Progress(tqdm):
             mininterval=_REDRAW_EVERY_SECONDS if self._terminal else LINE_EVERY_SECONDS, miniters=1, smoothing=0,
             file=sys.stderr, dynamic_ncols=True,
         )  # fmt: skip
+        self.initial = initial  # tqdm leaves it out where nothing is shown
         self._note = threading.Timer(SHOWN_AFTER_SECONDS, self._say_begun)  # for work without items
         self._note.daemon = True
         if total is None and not self.disable:

@@ -77,14 +77,21 @@ def typed_in(given: Sequence[str]) -> dict[str, str]:
 
 
 def refuse_unused(given: Sequence[str], used: set[str], whose: str = "") -> None:
-    """Raise UserError if a typed root would have no effect, since no path begins with it.
+    """Raise UserError if a typed root would have no effect.
+
+    It has none if no path begins with it, or if a `--config` follows it, whose values override earlier ones.
 
     Args:
         given: The command line's arguments.
         used: What `resolve` returned.
         whose: The beginning of the error.
     """
+    words = [word.partition("=")[0] for word in given]
     for name in typed_in(given):
+        if "--config" in words[words.index(f"--{name}") :]:
+            raise UserError(
+                f"{whose}--{name} stands before a --config, which may set another one: type it after the config."
+            )
         if name not in used:
             raise UserError(
                 f"{whose}--{name} would change nothing: no path of this configuration begins with ${name}. "

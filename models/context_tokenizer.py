@@ -211,7 +211,8 @@ def answer_labels(
     tokenizer: PreTrainedTokenizerBase, prefix: str, max_tokens: int | None, answers: Sequence[str]
 ) -> Tensor:
     """Token ids (P, A) of answers, end token included, padded with IGNORE; truncated to `max_tokens` if given."""
-    texts = [prefix + nfkc(answer) for answer in answers]
+    specials = special_texts(tokenizer)  # in an answer they are text, as in what is read
+    texts = [prefix + neutralize(nfkc(answer), specials) for answer in answers]
     batch = tokenizer(
         texts, padding=True, truncation=max_tokens is not None, max_length=max_tokens, return_tensors="pt"
     )

@@ -179,6 +179,12 @@ def plain_lm(made_once: Made) -> Path:
     return made_once("plain_lm", save_plain_lm)
 
 
+@pytest.fixture(scope="session")
+def families(checkpoints: dict[str, Path], chat_lm: Path, plain_lm: Path) -> dict[str, Path]:
+    """The folders of all models by their families."""
+    return {**checkpoints, "chat": chat_lm, "plain": plain_lm}
+
+
 def hotpot_rows(count: int, seed: int = 0) -> list[dict]:
     """Rows in HotpotQA's layout whose gold pair can be told from noise: both gold passages name the question's name."""
     rng = random.Random(seed)
@@ -210,13 +216,13 @@ def hotpot_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A random sentence encoder on disk."""
     return write_encoder(tmp_path_factory.mktemp("models") / "tiny")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def encoder(encoder_folder: str) -> SentenceEncoder:
     """The same, loaded on the CPU."""
     return SentenceEncoder(encoder_folder, "cpu")

@@ -196,17 +196,5 @@ def test_plain_modules_load_no_large_package() -> None:
     assert run.stdout.strip() == ""
 
 
-def test_help_is_quick() -> None:
-    """It loads none of the packages that take a second to import."""
-    code = (
-        "import sys, infer\ntry: infer.main(['--help'])\n"
-        "except SystemExit: print('loaded:', *({'torch', 'transformers', 'numpy', 'datasets', 'faiss', 'openai'} & "
-        "set(sys.modules)))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "evaluate" in run.stdout
-    assert run.stdout.splitlines()[-1] == "loaded:"
-
-
 def test_init_files_are_empty() -> None:
     assert not [path for layer in LAYERS for path in (ROOT / layer).rglob("__init__.py") if path.read_text()]

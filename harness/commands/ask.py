@@ -10,7 +10,7 @@ from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
 from common.errors import UserError
-from common.progress import say
+from common.progress import say_facts
 from common.ranges import NonNegativeInt, PositiveInt, at_least
 from common.records import Question, clean
 from common.shown_text import terminal
@@ -92,8 +92,7 @@ def ask(
                     text = terminal(f"({REWRITTEN if reads else PREPENDED}, typed: {as_typed.text})") + f"\n{text}"
             print(text, flush=True)
             printed += 1
-    for line in cut_passages(system):
-        say(f"{line}.")
+    say_facts(cut_passages(system))
     failed.check()
 
 
@@ -153,8 +152,7 @@ def _of_file(
     def batches() -> Iterator[Sequence[Question]]:
         while batch := [*islice(every, _QUESTIONS_AT_ONCE)]:
             yield [each.excluding_self() for each in batch] if exclude_self else batch
-        for line in counts.lines():
-            say(f"{line}.")
+        say_facts(counts.lines())
 
     return batches()
 

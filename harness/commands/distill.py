@@ -43,7 +43,7 @@ def distill(
     sources = listed(questions)
     check_layout(layout)
     from common.files import whole_folder
-    from common.progress import say
+    from common.progress import say, say_facts
     from datamodules.formats.open_data import HUB
     from datamodules.formats.row_counts import RowCounts
     from harness.rewriters.distilled import distill as distill_questions
@@ -62,8 +62,7 @@ def distill(
     with OUTPUT.locked(out):
         unusual = RowCounts(strict, without_gold=None)
         distinct, repeated = read_distinct(layout, sources, limit, unusual)
-        for line in unusual.lines():
-            say(f"{line}.")
+        say_facts(unusual.lines())
         model = configuration(rewriter.llm)
         of_llm = {name: value for name, value in asked.items() if name not in ("llm", "pool")}
         made_by = {"model": model, "strategies": list(strategies), **of_llm, **rewriter.recipe}

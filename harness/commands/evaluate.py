@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from common.answer_metrics import Normalization
 from common.errors import ArtifactError, UserError
 from common.files import whole_folder
-from common.progress import say
+from common.progress import say, say_facts
 from common.ranges import PositiveInt
 from harness.evaluation.judge import Judge
 from harness.evaluation.paper_figures import Paper
@@ -150,8 +150,7 @@ def evaluate_into(
     settings = settings.for_questions(asked.questions)
     absent, gold_facts = _gold_in_index(system, study, asked.questions)
     facts = [*asked.facts, *gold_facts]
-    for fact in facts if asked.read > len(asked.questions) else facts[1:]:
-        say(f"{fact}.")
+    say_facts(facts if asked.read > len(asked.questions) else facts[1:])
     measured = measure(system, asked.questions, study, settings)
     told = [*measured.failed.facts, *cut_passages(system)]
     measured.facts, measured.read = [*facts, *told, *index_facts(system), *model_facts(system)], asked.read

@@ -1,12 +1,14 @@
 """`infer.py label`: label words of training questions and of the passages found by how much they change retrieval."""
 
 from pathlib import Path
+from typing import Any
 
 from common.outputs import OutputFile
-from common.ranges import PositiveFloat, PositiveInt
+from common.ranges import PositiveInt
 from datamodules.formats.word_labels import is_word_labels
 from harness.commands.file_lists import listed
 from harness.interfaces import Retriever
+from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
 
 LABELS = OutputFile("`infer.py label`", "a file of word labels", is_word_labels)
 # one search of about 200 queries per question; also the unit in which an interrupted run resumes, and that ranks share
@@ -18,13 +20,10 @@ def label(
     questions: list[str] | str,
     out: Path,
     layout: str = "auto",
-    feedback_retrievers: list[Retriever] | None = None,
-    passages: PositiveInt = 5,
-    depth: PositiveInt = 100,
-    half_rank: PositiveFloat = 10.0,
     limit: PositiveInt | None = None,
     corpus: str | None = None,
     strict: bool = False,
+    **searches: Any,
 ) -> None:
     """Write, for each training question, the change in retrieval without each of its words.
 
@@ -39,21 +38,17 @@ def label(
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write, replaced if it holds word labels.
         layout: Layout of the files; auto: of each by the fields of its first row (docs/data.md).
-        feedback_retrievers: Further retrievers over the same corpus, whose passages join the retriever's as feedback,
-            interleaved by rank.
-        passages: Feedback passages per question, of all retrievers together.
-        depth: Passages per search; gold passages below count 0.
-        half_rank: Rank at which a gold passage counts half.
         limit: Use only this many questions, from the beginning.
         corpus: Corpus file by whose ids the questions name their gold passages.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
+        searches: See `WordLabeler`.
     """
     sources = listed(questions)
     import json
     from itertools import islice
 
     from common.errors import DataError
-    from common.progress import say
+    from common.progress import say, say_facts
     from common.words import WORDS
     from datamodules.formats.gold_in_corpus import read_questions_with_gold
     from datamodules.formats.reading import check_questions
@@ -61,34 +56,30 @@ def label(
     from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of
-    from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
     from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.shared_lines import check_unless_shared, write_shared
 
     check_questions(layout, sources)
     check_unless_shared(LABELS, out)
-    retrievers = [retriever, *(feedback_retrievers or [])]
-    load(*retrievers)
-    check_same_corpus(retrievers)
+    labeler = WordLabeler(retriever, **searches)
+    load(*labeler.retrievers)
+    check_same_corpus(labeler.retrievers)
     unusual = RowCounts(strict)
     read = (
         each for source in sources for each in read_questions_with_gold(layout, source, corpus=corpus, counts=unusual)
     )
     asked = list(islice(read, limit))
-    for line in unusual.lines():
-        say(f"{line}.")
+    say_facts(unusual.lines())
     absent = absent_gold(retriever, gold_of(asked)) or set()
     known = [question for question in asked if set(question.support) - absent]
     if not known:
         raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
-    configured = [configuration(each) for each in retrievers]
+    configured = [*map(configuration, labeler.retrievers)]
     depends_on = {
-        "value": VALUE, "words": WORDS, "retriever": configured[0], "feedback_retrievers": configured[1:],
-        "questions": digest(known), "passages": passages, "depth": depth, "half_rank": half_rank,
-        "hardware": hardware(),
+        **searches, "value": VALUE, "words": WORDS, "retriever": configured[0], "feedback_retrievers": configured[1:],
+        "questions": digest(known), "hardware": hardware(),
     }  # fmt: skip
-    labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)
     counts = LabelCounts()
     failed = write_shared(
         LABELS,

@@ -52,7 +52,7 @@ def mine(
     import json
     from itertools import chain
 
-    from common.progress import say, track
+    from common.progress import say, say_facts, track
     from datamodules.formats.gold_in_corpus import CORPUS_LAYOUT, read_questions_with_gold
     from datamodules.formats.mined_negatives import mined_line
     from datamodules.formats.reading import check_questions, read_passages
@@ -98,8 +98,7 @@ def mine(
             "hardware": hardware(),
         }  # fmt: skip
         absent_gold(retriever, gold)  # refuses an index of another corpus
-        for line in unusual.lines():
-            say(f"{line}.")
+        say_facts(unusual.lines())
         return count, None if None in searched else depends_on
 
     def lines(batch: "Sequence[Question]") -> list[str]:

@@ -49,7 +49,7 @@ def score(
     """
     from hashlib import sha256
 
-    from common.progress import say, track
+    from common.progress import say, say_facts, track
     from common.records import passage_id
     from datamodules.formats.reading import check_questions, read_questions
     from datamodules.formats.row_counts import RowCounts
@@ -76,8 +76,7 @@ def score(
             counts["questions"] += 1
             counts["passages"] += len(row["ctxs"])
             counts["replaced"] += bool(question.scores)
-        for line in unusual.lines():
-            say(f"{line}.")
+        say_facts(unusual.lines())
         if not counts["passages"]:
             raise DataError(f"{questions}: no question has passages to score. Choose a file with passages (ctxs).")
         return counts["questions"], {

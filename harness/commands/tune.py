@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.answer_metrics import Normalization
 from common.errors import UserError
-from common.progress import say
+from common.progress import say_facts
 from harness.commands.evaluate import files_and_settings
 from harness.interfaces import System
 from harness.runtime.journal import remove_saved
@@ -47,8 +47,7 @@ def tune(
     )
     with fitting.output.locked(out):
         asked = files.read(system)
-        for fact in asked.facts:
-            say(f"{fact}.")
+        say_facts(asked.facts)
         settings, failed = settings.for_questions(asked.questions), FailedQuestions()
         try:
             with telling_what_is_kept("What its parts have computed is kept"):
@@ -59,7 +58,6 @@ def tune(
             kept = [question for question, each in zip(asked.questions, answers, strict=True) if not failure_of(each)]
             told = fitting.tune(system, kept, out, settings)
         remove_saved(settings.partial)
-    for line in cut_passages(system):
-        say(f"{line}.")
+    say_facts(cut_passages(system))
     print("\n".join(f"{out}: {line}." for line in told))
     failed.check()

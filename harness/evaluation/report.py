@@ -113,7 +113,7 @@ def write_report(
 
 def indexes_of_system(system: System) -> list[dict[str, object]]:
     """Folder, size and identity of the indexes that a system searches."""
-    return index_records({"": system})[""]
+    return index_records(system)
 
 
 def index_facts(system: System) -> list[str]:

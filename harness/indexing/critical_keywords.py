@@ -120,7 +120,6 @@ class KeywordMatcher:
         for keyword in sorted(set(keywords)):
             self._by_letters.setdefault(_letters(keyword), keyword)
         self._letters = sorted(self._by_letters)
-        self._begins: dict[str, bool] = {}  # words, and whether a keyword begins with them
 
     def contained(self, text: str) -> list[Keyword]:
         """All distinct keywords that stand in a text, those inside others included, in order of first appearance."""
@@ -140,15 +139,13 @@ class KeywordMatcher:
     def _at(self, words: Sequence[str], start: int) -> Iterator[tuple[int, Keyword]]:
         """The keywords that begin with a word, the shortest first, with the place behind their last word."""
         letters = words[start]
-        if letters not in self._begins:
-            self._begins[letters] = self._begin_with(letters)
-        if not self._begins[letters]:
-            return
         for end in range(start + 1, len(words) + 1):
+            if not self._begin_with(letters):
+                return
             if keyword := self._by_letters.get(letters):
                 yield end, keyword
-            if end == len(words) or not self._begin_with(letters := _letters([letters, words[end]])):
-                return
+            if end < len(words):
+                letters = _letters([letters, words[end]])
 
     def _begin_with(self, letters: str) -> bool:
         """Whether keywords begin with these letters."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import (
@@ -59,6 +59,7 @@ INDEX = OutputFolder(
 )
 
 Verify = Literal["sampled", "full", "off"]
+_Written = TypeVar("_Written")
 
 
 @dataclass(frozen=True)
@@ -207,28 +208,27 @@ def build_index(
         recipe = recipe_of(kind, corpus, build.source, **parts)
         if is_built(out, recipe, build):
             return
-        written: list[str] = []
         store = PassageStore(staging)
-        write_index(out, recipe, store, lambda folder: written.append(write(store, folder)), libraries, build.source)
-    say(f"{out}: {written[0]}.")
+        said = write_index(out, recipe, store, lambda folder: write(store, folder), libraries, build.source)
+    say(f"{out}: {said}.")
 
 
 def write_index(
     folder: Path,
     recipe: dict,
     corpus: PassageStore,
-    write: Callable[[Path], object],
+    write: Callable[[Path], _Written],
     libraries: list[str],
     source: CorpusSource | None,
     **origin: str,
-) -> None:
+) -> _Written:
     """Write an index folder atomically.
 
     Args:
         folder: The index folder; an existing one is replaced (check with `is_built` first).
         recipe: See `recipe_of`.
         corpus: The passages; its files are linked, or copied where that is not possible.
-        write: Writes the searchable files into the folder passed to it.
+        write: Writes the searchable files into the folder passed to it; what it returns is returned.
         libraries: Distributions whose versions the manifest records.
         source: Where the corpus comes from.
         origin: See `Index`.
@@ -240,7 +240,7 @@ def write_index(
         for name in (PASSAGES, OFFSETS, OTHER_IDS):
             if name != OTHER_IDS or (corpus.folder / name).is_file():
                 link_or_copy(corpus.folder / name, temporary / name)
-        write(temporary)
+        written = write(temporary)
         if source is not None and source.write_images is not None:
             source.write_images(temporary / IMAGES)
         manifest = {
@@ -252,6 +252,7 @@ def write_index(
             "files": {name: _recorded(temporary / name, digest) for name, digest in digests(temporary).items()},
         }
         write_sealed(temporary / MANIFEST, manifest)
+    return written
 
 
 def _recorded(file: Path, digest: str) -> dict[str, object]:

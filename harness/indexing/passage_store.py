@@ -102,17 +102,6 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
     return Corpus(len(seen), digest.hexdigest(), labels.hexdigest() if labelled or further else None)
 
 
-def other_ids_of(folder: Path) -> dict[str, list[str]]:
-    """The ids of the passages that a corpus has a second time, by the own id that they have there.
-
-    Args:
-        folder: Written by `write_passages`; empty for one of an earlier release, and for what is no folder.
-    """
-    path = folder / OTHER_IDS
-    found: dict[str, list[str]] = read_json(path, "Build the index again.") if path.is_file() else {}
-    return found
-
-
 class PassageStore(Sequence[Passage]):
     """Passages of a folder, read by position.
 
@@ -134,9 +123,10 @@ class PassageStore(Sequence[Passage]):
         if len(self._offsets) < 2 or self._offsets[-1] != len(self._bytes):
             raise ArtifactError(f"{self._path} does not match its table of offsets. Build the index again.")
         self._others: dict[str, list[str]] = {}  # passage -> its further own ids
-        for own, ids in other_ids_of(folder).items():
-            for id_ in ids:
-                self._others.setdefault(id_, []).append(own)
+        if (folder / OTHER_IDS).is_file():
+            for own, ids in read_json(folder / OTHER_IDS, "Build the index again.").items():
+                for id_ in ids:
+                    self._others.setdefault(id_, []).append(own)
         # parsing is most of the time of a search that returns many passages
         self._kept = lru_cache(maxsize=KEPT)(self._parsed)
         self._size = len(self._offsets) - 1

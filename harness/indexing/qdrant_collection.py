@@ -7,7 +7,7 @@ Shape legend: N passages, D dimensions, Q queries, K candidates.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,11 +103,8 @@ def _metadata(client: "QdrantClient", place: CollectionPlace) -> dict[str, Any] 
 
 def check_place(place: CollectionPlace) -> None:
     """Refuse, before an index is built, a place to which it cannot be uploaded.  Errors as `upload`."""
-    client = place.connect()
-    try:
+    with closing(place.connect()) as client:
         _metadata(client, place)
-    finally:
-        client.close()
 
 
 def upload(index: Index, place: CollectionPlace, overwrite: bool = False) -> None:
@@ -125,8 +122,7 @@ def upload(index: Index, place: CollectionPlace, overwrite: bool = False) -> Non
     """
     from qdrant_client import models
 
-    client = place.connect()
-    try:
+    with closing(place.connect()) as client:
         recorded = _metadata(client, place)
         wanted = {"format": FORMAT, "recipe": index.recipe, "passages": index.passages, "origin": index.origin}
         if recorded is not None and recorded["recipe"] != index.recipe:
@@ -162,8 +158,6 @@ def upload(index: Index, place: CollectionPlace, overwrite: bool = False) -> Non
                     f"{place} holds {held:,} of {index.passages:,} points: some were deleted. Type --overwrite true."
                 )
             client.update_collection(place.name, metadata={_KEY: {**wanted, "complete": True}})
-    finally:
-        client.close()
     say(f"{place}: {index.passages:,} passages x {vectors_ND.shape[1]} float32.")
 
 

@@ -57,11 +57,6 @@ Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
 
-def title_words(text: str) -> list[str]:
-    """The words of a title or a text."""
-    return word_texts(text)
-
-
 @lru_cache(maxsize=_KEPT_WORDS)
 def _word_hash(word: str) -> int:
     return int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little")

@@ -107,7 +107,7 @@ def reply_of(content: bytes) -> Reply:
         prompt_tokens, reply_tokens = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
     except _NO_FIELD as error:
         raise ValueError("a response without a whole reply: a field is missing or malformed") from error
-    if finish in _BROKEN or choice.get("error") or not math.isfinite(logprob or 0.0):
+    if not finish or finish in _BROKEN or choice.get("error") or not math.isfinite(logprob or 0.0):
         raise ValueError(f"a reply that was broken off: finish_reason {finish}, log-probability {logprob}")
     said = without_thoughts(text)
     if refusal:

@@ -1,6 +1,6 @@
 """Which indexes a retriever searches; checks that they are of one corpus, and of that of the questions."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from itertools import chain
 
 from common.errors import ArtifactError
@@ -32,14 +32,9 @@ def passages_of(*retrievers: Retriever | None) -> Sequence[Passage] | None:
     return None
 
 
-def index_records(retrievers: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
-    """Folder, size and identity of the indexes that each retriever, or system, searches, for a report."""
-    return {
-        name: [
-            {"folder": str(index.folder), "passages": index.passages, **index.recipe} for index in indexes_of(retriever)
-        ]
-        for name, retriever in retrievers.items()
-    }
+def index_records(searching: object) -> list[dict[str, object]]:
+    """Folder, size and identity of the indexes that a retriever, or system, searches, for a report."""
+    return [{"folder": str(each.folder), "passages": each.passages, **each.recipe} for each in indexes_of(searching)]
 
 
 def check_same_corpus(retrievers: Sequence[Retriever]) -> None:

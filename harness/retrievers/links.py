@@ -20,10 +20,11 @@ from pathlib import Path
 from common.progress import say
 from common.ranges import NonNegativeInt, Share
 from common.records import Passage, Ranked, as_texts
+from common.words import word_texts
 from harness.indexing.index_folder import Build, Index, Verify, build_index, built_with, open_index
 from harness.indexing.passage_store import PassageStore
 from harness.indexing.title_links import TitleLinks, write_title_links
-from harness.indexing.titles import MATCHING, title_words
+from harness.indexing.titles import MATCHING
 
 _PER_HOP = 0.8  # of a passage's score, what it passes on
 _QUALIFIED = 0.5  # of a title without its final parenthesis
@@ -105,7 +106,7 @@ class LinkRetriever:
         return [self._search_one(query, k) for query in queries]
 
     def _search_one(self, query: str, k: int) -> list[Ranked]:
-        words = set(title_words(query))
+        words = set(word_texts(query))
         reach = dict.fromkeys(self._links.named([query]).forms_M.tolist(), 1.0)
         found: dict[int, float] = {}
         for hop in range(self.hops + 1):
@@ -144,4 +145,4 @@ class LinkRetriever:
     def _shared(self, place: int, words: set[str]) -> int:
         """Number of distinct words that a passage shares with the query."""
         passage = self.index.stored[place]
-        return len(words.intersection(title_words(f"{passage.title} {passage.text}")))
+        return len(words.intersection(word_texts(f"{passage.title} {passage.text}")))

@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from common.context_sources import WEB
 from common.errors import SearchFailedError, UserError
 from common.killable import Killable
 from common.packages import require
 from common.progress import in_bytes, track
-from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
+from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt
 from common.records import Passage, Ranked, as_texts, clean
 from common.threads import as_completed
 from harness.retrievers.bm25 import rank_by_bm25
@@ -34,11 +34,6 @@ from harness.web.pieces import pieces
 from harness.web.search_services import ADDRESSES, MAX_RESULTS, SearchResult, SearchService, ServiceName, check_service
 from harness.web.service_failures import ServiceError
 from harness.web.transport import FetchError
-
-if TYPE_CHECKING:
-    PassageWords = int
-else:
-    PassageWords = at_least(10)
 
 FILE = "web.sqlite"
 _LOST = "its searches and pages will be requested again"
@@ -86,7 +81,7 @@ class WebRetriever:
         parameters: dict[str, Any] | None = None,
         results: PositiveInt = 5,
         read_pages: bool = True,
-        passage_words: PassageWords = 100,
+        passage_words: PositiveInt = 100,
         timeout_seconds: PositiveFloat = 15.0,
         max_retries: NonNegativeInt = 4,
         concurrency: PositiveInt = 8,

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from common.files import sha256
-from common.progress import say
+from common.progress import say_facts
 from common.records import Question, as_questions, as_texts, clean, nfkc
 from common.rewrites import Rewrites
 from datamodules.formats.rewrites import read_rewrites
@@ -51,8 +51,7 @@ class FileRewriter:
             own = found.setdefault((nfkc(each.question), tuple(map(nfkc, each.history))), {})
             queries = (*own.get(each.strategy, ()), *queries_of(each.rewrite, several))
             own[each.strategy] = tuple(dict.fromkeys(queries))
-        for line in counts.lines():
-            say(f"{line}.")
+        say_facts(counts.lines())
         return found
 
     @cached_property

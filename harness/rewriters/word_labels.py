@@ -17,6 +17,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 
+from common.ranges import PositiveFloat, PositiveInt
 from common.records import Passage, Question, Ranked
 from common.words import distinct_words, new_words, without, words_of
 from datamodules.formats.word_labels import WordLabels
@@ -51,17 +52,23 @@ class WordLabeler:
 
     Args:
         retriever: The labels are of its lists.
-        feedback_retrievers: Retrievers whose first passages are feedback, interleaved by rank.
+        feedback_retrievers: Further retrievers over the same corpus, whose passages join the retriever's as feedback,
+            interleaved by rank.
         passages: Feedback passages per question, of all retrievers together.
-        depth: Passages per list.
-        half_rank: C.
+        depth: Passages per search; gold passages below count 0.
+        half_rank: Rank at which a gold passage counts half (C).
     """
 
     retriever: Retriever
-    feedback_retrievers: Sequence[Retriever]
-    passages: int
-    depth: int
-    half_rank: float
+    feedback_retrievers: list[Retriever] | None = None
+    passages: PositiveInt = 5
+    depth: PositiveInt = 100
+    half_rank: PositiveFloat = 10.0
+
+    @property
+    def retrievers(self) -> list[Retriever]:
+        """All that it searches."""
+        return [self.retriever, *(self.feedback_retrievers or ())]
 
     def label(self, questions: Sequence[Question]) -> list[WordLabels]:
         """The labels of every question, in order; each must have a gold passage.
@@ -70,7 +77,7 @@ class WordLabeler:
         words.
         """
         texts = [question.text for question in questions]
-        found = [retriever.search(texts, self.passages) for retriever in self.feedback_retrievers]
+        found = [retriever.search(texts, self.passages) for retriever in self.retrievers]
         feedback_passages = [interleaved(lists, self.passages) for lists in zip(*found, strict=True)]
         leaving = [distinct_words(text) for text in texts]
         joining = [
@@ -118,8 +125,8 @@ class LabelCounts:
         """Count one question's words."""
         self.questions += 1
         new, own = new_words(labels.question, map(indexed_text, labels.passages)), distinct_words(labels.question)
-        joined, left_out = labels.with_word.values(), labels.without_word.values()
-        for name, words, changes in (("words of passages", new, joined), ("words of questions", own, left_out)):
+        joined, staying = labels.with_word.values(), [-each for each in labels.without_word.values()]
+        for name, words, changes in (("words of passages", new, joined), ("words of questions", own, staying)):
             better, worse = sum(each > 0 for each in changes), sum(each < 0 for each in changes)
             self._counts.update({name: len(words), f"{name} that help": better, f"{name} that harm": worse})
 

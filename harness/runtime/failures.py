@@ -118,17 +118,19 @@ def answer_each(system: object, answer: Callable[[Sequence[Question]], Sequence[
     if not rows:
         return []
     wrong = {place: error for place, each in enumerate(rows) if (error := _wrong(each, place + 1))}
+    ids = [one.id if isinstance(one, Question) else str(place) for place, one in enumerate(rows, start=1)]
+    texts = ["" if place in wrong else one for place, one in enumerate(rows)]  # a wrong one is read by nothing
     records = [
-        one if isinstance(one, Question) else Question(str(place + 1), "" if place in wrong else clean(one))
-        for place, one in enumerate(rows)
+        one if isinstance(one, Question) else Question(id_, clean(one)) for id_, one in zip(ids, texts, strict=True)
     ]
-    rest = iter(each_apart(answer, [each for place, each in enumerate(records) if place not in wrong]))
+    sound = [place for place in range(len(records)) if place not in wrong]
+    rest = iter(each_apart(answer, [records[place] for place in sound]))
     results = [Failure(wrong[place]) if place in wrong else next(rest) for place in range(len(records))]
     failed = [each for each in results if isinstance(each, Failure)]
     if len(failed) == len(records):
         raise failed[0].error
     answers = as_answers(records, results)
-    note_unknown_words(system, records, answers)
+    note_unknown_words(system, [records[place] for place in sound], [answers[place] for place in sound])
     return with_cut_notes(system, records, answers)
 
 

@@ -44,9 +44,9 @@ def read_selection(path: Path, classifier: str | None) -> dict[int, Tuned]:
     """
     of, by_k = SELECTION.read(path)
     if of != classifier:
+        own, theirs = (each[:12] if each else "of no serving folder" for each in (classifier, of))
         raise ArtifactError(
-            f"{path} was chosen for the classifier {_short(of)}, not for this one ({_short(classifier)}): their scores "
-            f"differ. {CURE}"
+            f"{path} was chosen for the classifier {theirs}, not for this one ({own}): their scores differ. {CURE}"
         )
     return by_k
 
@@ -85,7 +85,3 @@ def _chosen(content: dict[str, Any]) -> tuple[str | None, dict[int, Tuned]]:
 
 # classifier: sha256 of the manifest of its serving folder, None if it came from none; chosen_on: for the reader
 SELECTION = FittedFile("a file of selection options", _chosen)
-
-
-def _short(classifier: str | None) -> str:
-    return classifier[:12] if classifier else "of no serving folder"

@@ -155,7 +155,12 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
         scores = log_odds if asked.raw_scores else [_sigmoid(each) for each in log_odds]
         rows = []
         for place in sorted(range(len(scores)), key=lambda place: -log_odds[place])[: asked.top_n]:
-            rows.append({"index": place, "score" if asked.texts is not None else "relevance_score": scores[place]})
+            row = {"index": place, "score" if asked.texts is not None else "relevance_score": scores[place]}
+            if asked.texts is not None and asked.return_text:
+                row["text"] = asked.texts[place]
+            if asked.texts is None and asked.return_documents:
+                row["document"] = {"text": passages[place].text}
+            rows.append(row)
         if asked.texts is not None:
             return JSONResponse(plain(rows))
         about = {"id": f"rerank-{uuid.uuid4().hex}", "model": served.name}

@@ -91,6 +91,8 @@ class RerankRequest(BaseModel):
     documents: Annotated[list[Text | GivenPassage], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
     top_n: Annotated[int, Field(ge=1)] | None = None
     raw_scores: bool = False
+    return_text: bool = False
+    return_documents: bool = False
     model: str | None = None
 
     @model_validator(mode="after")

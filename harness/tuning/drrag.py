@@ -124,7 +124,7 @@ class Tuning:
             "questions": len(known),
             "sha256": digest(known)[:12],
             "max_documents": self.limits,
-            "indexes": index_records({"": system})[""],
+            "indexes": index_records(system),
         }
         selection = {str(each.k): asdict(each.settings[each.chosen()]) for each in tried}
         of = manifest_sha256(system.serving)

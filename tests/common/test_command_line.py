@@ -11,7 +11,7 @@ import yaml
 
 import infer
 import train
-from tests.docs.documents import ROOT
+from tests.docs.documents import ROOT, parser_of
 
 CONFIG = ROOT / "configs/infer/drrag.yaml"
 
@@ -68,3 +68,40 @@ def test_null_reaches_a_class_within_a_class(
     assert ended.value.code in (0, None)
     retriever = yaml.safe_load(capsys.readouterr().out)["data"]["init_args"]["retriever"]
     assert retriever["init_args"] == {"index": "bm25", "verify": "sampled", "workers": None}
+
+
+def test_a_list_of_a_second_config_or_of_the_command_line_replaces_that_of_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No option of an item of the first list stays behind."""
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    own = yaml.safe_load((ROOT / "configs/train/rerag_nq.yaml").read_text())
+    own["data"]["init_args"]["train"][0] |= {"limit": 7}
+    first.write_text(yaml.safe_dump(own))
+    files = [{"layout": "fid", "path": "own.json"}]
+    second.write_text(
+        yaml.safe_dump({"data": {"class_path": own["data"]["class_path"], "init_args": {"train": files}}})
+    )
+    for given in (["--config", str(second)], ["--data.train", str(files)], ["--data.init_args.train", str(files)]):
+        with pytest.raises(SystemExit):
+            train.main(["fit", "--config", str(first), *given, "--print_config"])
+        (item,) = yaml.safe_load(capsys.readouterr().out)["data"]["init_args"]["train"]
+        assert {key: value for key, value in item.items() if value is not None} == files[0]
+
+
+def test_a_list_of_classes_replaces_those_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    dense = "class_path: harness.retrievers.dense.DenseRetriever"
+    given = f"[{{{dense}, init_args: {{index: a}}}}, {{{dense}, init_args: {{index: b}}}}]"
+    config = ["--config", "configs/infer/retrieve_read.yaml", "--questions", "q.json"]
+    fused = [*config, "--system.retriever", "configs/parts/fused.yaml", "--system.retriever.retrievers.verify", "full"]
+    before, after = (
+        parser_of("infer").parse_args(["ask", *arguments]).ask.system.init_args.retriever.init_args.retrievers
+        for arguments in (fused, [*fused, "--system.retriever.retrievers", given])
+    )
+    assert before[-1].init_args.verify == "full"  # one item's option changes the list's last item
+    assert [(str(each.init_args.index), each.init_args.verify) for each in after] == [
+        ("a", "sampled"),
+        ("b", "sampled"),
+    ]

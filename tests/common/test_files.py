@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import shutil
 import signal
 import stat
@@ -169,33 +168,6 @@ def test_the_next_writer_spares_a_live_one(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([live.name, other.name, "target"])
 
 
-WRITE_PAST_THE_LIMIT = """
-import resource, signal, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from common import files
-from common.errors import ArtifactError
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-try:
-    files.write_text(Path(sys.argv[2]), "x" * 1000)
-except ArtifactError as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no file size limits here")
-def test_a_write_that_the_system_really_refuses(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    target.write_text("old")
-    run = subprocess.run(
-        [sys.executable, "-c", WRITE_PAST_THE_LIMIT, str(ROOT), str(target)], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.strip() == f"{target}: cannot write: File too large. Free space or choose another folder."
-    assert target.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["target"]
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is synced")
 def test_all_of_a_folder_is_durable_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
@@ -230,15 +202,6 @@ def test_files_of_a_folder_have_the_rights_of_the_umask(umask: int, file_mode: i
         os.umask(before)
     made = [tmp_path / name for name in ("made/part/model.safetensors", "made/notes", "replies.sqlite")]
     assert [stat.S_IMODE(file.stat().st_mode) for file in made] == [file_mode] * 3
-
-
-def test_an_error_inside_a_folder_keeps_the_old_one(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    save_folder(target, "old")
-    with pytest.raises(ZeroDivisionError), files.whole_folder(target) as folder:
-        (folder / "b").write_text(str(1 / 0))
-    assert load_folder(target) == {"old"}
-    assert [path.name for path in tmp_path.iterdir()] == ["target"]
 
 
 # --- manifests

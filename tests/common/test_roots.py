@@ -99,6 +99,12 @@ def test_a_root_that_changes_nothing_is_refused(config: str) -> None:
         infer.main(["evaluate", *both, "--data_root", "elsewhere"])
 
 
+def test_a_root_before_a_config_is_refused_and_after_it_counts() -> None:
+    with pytest.raises(UserError, match="--index_root stands before a --config"):
+        refuse_unused(["ask", "--index_root=x", "--config", "a.yaml"], {"index_root"})
+    refuse_unused(["ask", "--config", "a.yaml", "--index_root", "x"], {"index_root"})
+
+
 def test_a_root_that_does_nothing_for_one_listed_system_is_refused(config: str, tmp_path: Path) -> None:
     bare = tmp_path / "bare.yaml"
     bare.write_text(SYSTEM.replace("part.yaml", "own.yaml"))

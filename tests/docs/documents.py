@@ -13,14 +13,12 @@ import shlex
 import subprocess
 import sys
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import jsonargparse
 import pytest
 import yaml
-from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 
 import infer
 from common.roots import refuse_unused
@@ -40,8 +38,6 @@ SHELL = ("", "bash", "sh", "console")  # languages of fences that hold commands
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
 COMMAND = re.compile(r"(?:[A-Z_]+=\S* )*(?:python|torchrun|make|bash|pip install -r|lightning-rag(?:-train)?)\s.*")
 INSTALLED = {"lightning-rag-train": "train", "lightning-rag": "infer"}  # commands of the package -> programs
-OURS = re.compile(r"\$?(data|data_root|indexes|index_root|checkpoints|reports|exports)/|(FILE|FOLDER|[\w-]+\.jsonl?)$")
-LAYOUTS = {"hotpotqa": "twowiki", "fid": "flashrag", "jsonl": "hotpotqa", "rrr": "canard"}  # of ours -> of the user's
 IN_COMMENT = re.compile(r"(?:^|:\s+|\s{3})((?:[A-Z_]+=\S* )?(?:python|torchrun|bash) .*)")
 OPTIONS = re.compile(r"""(?:(?<![\w`-])--[a-z][\w.]*[ =](?:'[^']*'|"[^"]*"|[^\s,;:)'"]+)(?:\s+(?=--))?)+""")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -129,23 +125,11 @@ def runs_of(overlay: Path) -> list[list[str]]:
     return runs
 
 
-def trial_of(sweep: Path, value: float | None = None) -> list[str]:
-    """What W&B's agent types after `python train.py` for a trial of a sweep.
-
-    Args:
-        sweep: The file that `wandb sweep` reads.
-        value: Of each parameter; the smallest when None.
-    """
+def trial_of(sweep: Path, value: float = 1e-05) -> list[str]:
+    """What W&B's agent types after `python train.py` for a trial of a sweep, each parameter with one value."""
     config = yaml.safe_load(sweep.read_text())
-    values = {
-        name: {"value": bounds["min"] if value is None else value} for name, bounds in config["parameters"].items()
-    }
-    known = {"env": [], "interpreter": [], "program": [], **create_sweep_command_args({"args": values})}
-    return [
-        word
-        for each in create_sweep_command(config["command"])
-        for word in (known[each[2:-1]] if each.startswith("${") else [each])
-    ]
+    typed = [word for word in config["command"] if not word.startswith("${")]
+    return [*typed, *(f"--{name}={value}" for name in config["parameters"])]
 
 
 def options_printed_in(config: Path) -> list[Printed]:
@@ -198,15 +182,11 @@ def config_of_run(name: str) -> str:
 def parse(program: str, arguments: list[str]) -> None:
     """Have a program's own parser parse arguments; a saved config of a run stands for the config it was made from.
 
-    Files and layouts are a user's own in the place of ours: what works for an example works for them.
-
     Raises:
         AssertionError: With the parser's message, if it refuses them, or if something of the example is left.
     """
     saved = re.compile(r"checkpoints/([\w-]+)/config\.yaml")
     arguments = [config_of_run(m[1]) if (m := saved.fullmatch(word)) else word for word in arguments]
-    if program in INSTALLED.values():
-        arguments = with_own_files(arguments)
     systems = infer.systems_of(arguments) if program == "infer" else {}
     evaluated, used = [], set[str]()
     for each in systems.values() or [arguments]:
@@ -217,48 +197,12 @@ def parse(program: str, arguments: list[str]) -> None:
             code = stop.code
         assert not code, f"{program} refuses {each}"
         used |= getattr(parser_of(program), "used_roots", set())
-        if parsed is not None and program in INSTALLED.values():
-            check_own(each, parsed[each[0]].as_dict())
         if parsed is not None and program == "infer" and "evaluate" in parsed:
             evaluated.append(parsed.evaluate)
-        if parsed is not None and program == "infer" and "ask" in parsed:
-            alone = parsed.ask.questions is None and parsed.ask.system.init_args.get("retriever", "own") is None
-            assert not alone, (
-                f"a question that is typed in ships no passages, and the strategy has no retriever: {each}"
-            )
+        if parsed is not None and program == "infer" and "ask" in parsed and parsed.ask.questions is None:
+            assert parsed.ask.system.init_args.get("retriever", "own") is not None, f"nothing to search: {each}"
     check_study_options(evaluated)
     refuse_unused(infer.configs_and_others(arguments)[1] if systems else arguments, used)
-
-
-def with_own_files(arguments: list[str]) -> list[str]:
-    """A command's arguments with files and layouts of the user's own, and the same configs."""
-    own, before = list[str](), ""
-    for word in arguments:
-        mine = _owned(yaml.safe_load(word) if word[:1] in ("[", "{") else word)
-        mine = mine if isinstance(mine, str) else yaml.safe_dump(mine, default_flow_style=True, width=999)
-        own.append(LAYOUTS.get(mine, mine) if before == "--layout" else mine)
-        before = word
-    return own
-
-
-def _owned(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_owned(each) for each in value]
-    if isinstance(value, dict):
-        return {key: LAYOUTS.get(each, each) if key == "layout" else _owned(each) for key, each in value.items()}
-    return f"/mine/{Path(value).name}" if isinstance(value, str) and OURS.match(value) else value
-
-
-def check_own(typed: list[str], options: dict[str, Any]) -> None:
-    """Check that a typed list counts as it is, and that a training on typed files reads none of ours beside."""
-    for option, word in pairwise(typed):
-        if option.startswith("--data.") and word.startswith("["):
-            name = option.removeprefix("--data.").removeprefix("init_args.")
-            for own, item in zip(options["data"]["init_args"][name], yaml.safe_load(word), strict=True):
-                left = {key: each for key, each in own.items() if each is not None} if isinstance(item, dict) else own
-                assert left == item, f"{option} {word}: {left}"
-    if "--data.train" in typed:
-        assert not (ours := re.findall(r"(?<=')data/[^']*", str(options["data"]))), f"reads files of ours, too: {ours}"
 
 
 def check_study_options(evaluated: list[jsonargparse.Namespace]) -> None:
@@ -328,12 +272,6 @@ def _check(program: str, *given: str) -> None:
     else:
         assert (program, *arguments[:2]) == ("pip", "install", "-r"), f"cannot check {[program, *given]}"
         assert (ROOT / arguments[2]).is_file(), f"no such file: {arguments[2]}"
-
-
-def slugs(page: Path) -> set[str]:
-    """Anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def links(page: Path) -> list[str]:

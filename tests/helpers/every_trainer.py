@@ -44,7 +44,5 @@ PREPARE: dict[str, Callable[[Place], None]] = {
     "rerag": lambda place: test_rerag_training.write_config(place.folder, place.model("t5")),
     "rerag_lm": rerag_of_causal_lm,
     "rewriter": rewriter,
-    "extractive": lambda place: test_dmqr_extractive.write_run(
-        place.folder, place.model("bert")
-    ),  # the extractive rewriter
+    "extractive": lambda place: test_dmqr_extractive.write_run(place.folder, place.model("bert")),
 }

@@ -1,6 +1,8 @@
 """Questions in FiD's layout on invented names, and RE-RAG's data of them outside Lightning's trainer."""
 
+import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from datamodules.examples.data_files import QuestionDataFile
@@ -39,3 +41,27 @@ def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0
            "validation_fraction": 0.3, **options},
     )  # fmt: skip
     return set_up(data, module, rank, ranks)
+
+
+class ReRagBench:
+    """Makes trainers that start from the tests' models, and their data of a file `fid.json`.
+
+    Args:
+        folder: Of the file.
+        checkpoints: The models by their names.
+    """
+
+    def __init__(self, folder: Path, checkpoints: dict[str, Path]) -> None:
+        self.file, self.checkpoints = folder / "fid.json", checkpoints
+
+    def trainer(self, estimator: str | None = "t5", generator: str | None = "t5", **options: object) -> ReRagTrainer:
+        """A trainer of these models, loaded."""
+        starts = [name and str(self.checkpoints[name]) for name in (estimator, generator)]
+        return ReRagTrainer(*starts, **{"max_tokens": 96, **options}).load()
+
+    def data(
+        self, module: ReRagTrainer, rows: int | Sequence[dict] = 12, ranks: int = 1, rank: int = 0, **options: object
+    ) -> ReRagData:
+        """See `context_data`; of so many questions, or of these rows."""
+        self.file.write_text(json.dumps(fid_rows(rows) if isinstance(rows, int) else rows))
+        return context_data(self.file, module, ranks, rank, **options)

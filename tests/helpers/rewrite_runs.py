@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from common.records import Passage
 from datamodules.dmqr import RewriteData, RewriteDataFile
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import NAMES
 from tests.helpers import tiny_runs
-from tests.helpers.tiny_runs import set_up, use
+from tests.helpers.tiny_runs import set_up
 from trainers.dmqr import RewriterTrainer
 
 
@@ -59,13 +57,6 @@ def write_run(folder: Path, model: Path) -> None:
     write_rewrites(folder, rows(60))
     optimizer = {"learning_rate": 5e-3, "warmup_steps": 3, "schedule": "linear"}
     write_config(folder, model, dropout=0.1, lora={"rank": None}, optimizer=optimizer)
-
-
-def prepare(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder, with data and a configuration; it becomes the present one."""
-    write_rewrites(folder, rows(60))
-    write_config(folder, model)
-    return use(folder, monkeypatch)
 
 
 def gold_of(row: dict[str, Any]) -> dict[str, Any]:

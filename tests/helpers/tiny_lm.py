@@ -95,18 +95,9 @@ def byte_pairs(texts: Sequence[str], specials: Sequence[str], vocabulary: int) -
     return {"vocab": model["vocab"], "merges": [tuple(pair) for pair in model["merges"]]}
 
 
-def save_chat_lm(
-    folder: Path, learned: Sequence[Case] | None = None, steps: int = STEPS, learning_rate: float = LEARNING_RATE
-) -> Path:
-    """A Qwen2 of two layers with ChatML's template; a reply ends with <|im_end|> or <|endoftext|>.
-
-    Args:
-        folder: To be written.
-        learned: Cases that it is trained on; those of the task above when None.
-        steps: Of training, with 16 cases each.
-        learning_rate: The highest of training.
-    """
-    known = list(learned or cases(2000, seed=1))
+def save_chat_lm(folder: Path) -> Path:
+    """A Qwen2 of two layers with ChatML's template; a reply ends with <|im_end|> or <|endoftext|>."""
+    known = cases(2000, seed=1)
     texts = [f"user\n{user}\nassistant\n{reply} {reply}\nsystem\n" for user, reply in known]
     tokenizer = Qwen2Tokenizer(
         **byte_pairs(texts, SPECIALS, 640), pad_token=SPECIALS[0], eos_token=SPECIALS[2],
@@ -126,19 +117,19 @@ def save_chat_lm(
     )
     replies = [f"{reply}{SPECIALS[2]}" for _, reply in known]
     rows = list(zip(*(tokenizer(texts)["input_ids"] for texts in (prompts, replies)), strict=True))
-    train(network, rows, pad_id, steps, learning_rate)
+    train(network, rows, pad_id)
     network.generation_config = GenerationConfig(eos_token_id=[end_id, pad_id], pad_token_id=pad_id)
     save_network(network, folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
-def save_plain_lm(folder: Path, learned: Sequence[Case] | None = None, steps: int = STEPS) -> Path:
-    """A GPT-2 of two layers without chat template and without padding token; arguments as in `save_chat_lm`.
+def save_plain_lm(folder: Path) -> Path:
+    """A GPT-2 of two layers without chat template and without padding token.
 
     The reply follows the text of the message and a line break; it ends with <|endoftext|>.
     """
-    known = list(learned or cases(2000, seed=2))
+    known = cases(2000, seed=2)
     end = SPECIALS[0]
     pairs = byte_pairs([f"{user}\n{reply} {reply}" for user, reply in known], [end], 512)
     tokenizer = GPT2Tokenizer(**pairs, model_max_length=PLAIN_CONTEXT)
@@ -153,22 +144,21 @@ def save_plain_lm(folder: Path, learned: Sequence[Case] | None = None, steps: in
     )  # fmt: skip
     parts = [f"{user}\n" for user, _ in known], [f"{reply}{end}" for _, reply in known]
     rows = list(zip(*(tokenizer(texts)["input_ids"] for texts in parts), strict=True))
-    train(network, rows, end_id, steps, batch=2 * BATCH)
+    train(network, rows, end_id, 2 * BATCH)
     save_network(network, folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
 def train(
-    network: PreTrainedModel, rows: Sequence[tuple[list[int], list[int]]], pad_id: int, steps: int,
-    learning_rate: float = LEARNING_RATE, batch: int = BATCH,
-) -> None:  # fmt: skip
+    network: PreTrainedModel, rows: Sequence[tuple[list[int], list[int]]], pad_id: int, batch: int = BATCH
+) -> None:
     """Train on the replies of (prompt ids, reply ids), in place; the network is in evaluation mode afterwards."""
-    optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, total_steps=steps, pct_start=0.2)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=STEPS, pct_start=0.2)
     network.train()
     rng = random.Random(0)
-    for _ in range(steps):
+    for _ in range(STEPS):
         chosen = rng.sample(rows, min(batch, len(rows)))
         ids_PT, attention_PT = pad([prompt + reply for prompt, reply in chosen], pad_id, 10**6)
         labels_PT = ids_PT.masked_fill(attention_PT == 0, IGNORE)

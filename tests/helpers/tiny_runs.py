@@ -18,6 +18,7 @@ import yaml
 from huggingface_hub import ModelCard
 from pytorch_lightning.cli import instantiate_module
 from pytorch_lightning.strategies import SingleDeviceStrategy
+from safetensors.torch import load_file
 from torch import Tensor
 
 import train
@@ -100,6 +101,12 @@ def best_of(folder: Path, trainer: type[Module], **changed: Any) -> Module:
 def weights(folder: Path, file: str = "last.ckpt") -> dict[str, Tensor]:
     """The weights in a checkpoint of a run."""
     return checkpoint_of(folder, file)["state_dict"]
+
+
+def served(serving: Path) -> dict[str, Tensor]:
+    """The weights of the models in a serving folder, by part and name."""
+    files = serving.glob("*/model.safetensors")
+    return {f"{each.parent.name}.{name}": value for each in files for name, value in load_file(each).items()}
 
 
 class Bench:

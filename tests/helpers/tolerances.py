@@ -58,15 +58,23 @@ def model_close(expected: Any, magnitude: float = 1.0) -> Any:
     return pytest.approx(expected, rel=0, abs=model_tolerance(max([magnitude, *map(abs, numbers)])))
 
 
-def decide(network: nn.Module) -> None:
-    """Make a BERT with initial weights tell texts apart.
+def decide(network: nn.Module, times: float = 10) -> None:
+    """Make a network with initial weights tell texts apart: its matrices become so many times as large.
 
     Its scores of different texts differ less than any tolerance.
     """
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.ndim > 1:
-                parameter.mul_(10)
+                parameter.mul_(times)
+
+
+def move_adapters(network: nn.Module, deviation: float) -> None:
+    """Give new LoRA adapters, which change nothing yet, random weights."""
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0, deviation)
 
 
 def assert_gradients_close(

@@ -1,5 +1,6 @@
 """Chat endpoints on the command line: secrets are refused and written nowhere, what fails is one line with the cure."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.helpers.commands import command, refused
 from tests.helpers.fake_server import ANY, KEY, chat_server, files_with
 from tests.helpers.llm_world import write_rows
 from tests.helpers.reports import questions
+from tests.misuse.places import DEAD
 
 ENDPOINT = "harness.llm.endpoint.ChatEndpoint"
 SECRET = "sk-proj-Abc0123456789defghijkl"  # made up
@@ -82,3 +84,14 @@ def test_no_output_of_a_command_holds_the_key(place: Path, monkeypatch: pytest.M
     assert not files_with(KEY, place)
     for each in (ended, asked, refusal):
         assert KEY not in each.out + each.err
+
+
+def test_no_rewrite_is_kept_where_no_reply_can_be_used(made: Callable[[str], Path], tmp_path: Path) -> None:
+    with chat_server({"*": {"text": "I cannot do that."}}, key="") as server:
+        model = DEAD | {"init_args": {**DEAD["init_args"], "base_url": server.base_url}}
+        (tmp_path / "llm.yaml").write_text(yaml.safe_dump(model))
+        options = ("--questions", "questions.json", "--out", str(tmp_path / "out"), "--llm", str(tmp_path / "llm.yaml"))
+        ended = command(made("asking"), "infer.py", "distill", *options)
+    parts = ("no valid line in the reply after the repairs", "it has no valid line for", "model calls 4")
+    refused(ended, 65, "No rewrite was kept", *parts)
+    assert not (tmp_path / "out").exists()

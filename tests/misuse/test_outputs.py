@@ -2,8 +2,6 @@
 nothing; two processes never write one output at the same time."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,14 +10,13 @@ import pytest
 from common.errors import UserError
 from common.files import digests
 from common.locks import exclusive
-from common.records import Answer, Question, Ranked
+from common.records import Ranked
 from datamodules.world import writing
 from datamodules.world.world import WorldConfig
 from harness.commands import evaluate, export, label, mine, score
 from harness.evaluation import report
 from harness.indexing import index_folder
-from harness.indexing.index_folder import Build, open_index
-from harness.indexing.passage_store import PassageStore
+from harness.indexing.index_folder import Build
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -32,25 +29,18 @@ from models.serving_manifest import write_manifest
 from tests.common.test_locks import holder
 from tests.helpers import river_corpus
 from tests.helpers.commands import command, refused
+from tests.helpers.document_folders import write_files
 from tests.helpers.small_world import corpus, write_jsonl
 from trainers import t5_from_scratch
 
-ROOT = Path(__file__).parents[2]
 CORPUS = corpus(12)
-FOREIGN: dict[str, Callable[[Path], object]] = {  # what a user may have at --out
-    "a run's folder": lambda out: [
-        (out / "serving").mkdir(parents=True),
-        *((out / name).write_text("run") for name in ("best.ckpt", "config.yaml", "serving/serving.json")),
-    ],
-    "a folder of notes": lambda out: [out.mkdir(), (out / "thesis.tex").write_text("the only copy")],
-    "a repository": lambda out: [(out / ".git").mkdir(parents=True), (out / ".git" / "HEAD").write_text("ref")],
-    "a file": lambda out: out.write_text("the only copy"),
-    "a link": lambda out: [
-        out.with_name("elsewhere").mkdir(),
-        (out.with_name("elsewhere") / "kept.txt").write_text("kept"),
-        out.symlink_to(out.with_name("elsewhere")),
-    ],
-    "a link to nothing": lambda out: out.symlink_to(out.with_name("nothing")),
+FOREIGN: dict[str, dict[str, str]] = {  # what a user may have at --out
+    "a run's folder": dict.fromkeys(("out/best.ckpt", "out/config.yaml", "out/serving/serving.json"), "run"),
+    "a folder of notes": {"out/thesis.tex": "the only copy"},
+    "a repository": {"out/.git/HEAD": "ref"},
+    "a file": {"out": "the only copy"},
+    "a link": {"elsewhere/kept.txt": "kept"},
+    "a link to nothing": {},
 }
 COMMANDS = {  # what each types besides --out
     "export": ("--serving", "no/serving"),
@@ -84,7 +74,9 @@ def everything(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_what_a_command_did_not_write_is_refused_by_name(output: str, name: str, tmp_path: Path) -> None:
-    FOREIGN[name](tmp_path / "out")
+    write_files(tmp_path, FOREIGN[name])
+    if "link" in name:
+        (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
     before = everything(tmp_path)
     with pytest.raises(UserError, match=r"out .*: not replaced\. Choose another --out\.$") as refusal:
         OUTPUTS[output].check_writable(tmp_path / "out")
@@ -124,31 +116,36 @@ def test_an_earlier_export_is_recognised_and_a_serving_folder_is_not(
         export.EXPORT.check_writable(exported)
 
 
-def test_each_command_replaces_its_own_output(tmp_path: Path) -> None:
-    for output, files in {
-        "evaluate": ("report.json", "report.md", "report.html", "recall.png", "bm25_world/report.json"),
-        "evaluate, earlier release": ("report.json", "table.md", "table.csv", "recall.png"),
-    }.items():
-        (tmp_path / output).mkdir()
-        report.OUTPUT.check_writable(tmp_path / output)  # an empty folder
-        for name in files:
-            (tmp_path / output / name).parent.mkdir(exist_ok=True)
-            (tmp_path / output / name).write_text("{}")
-        report.OUTPUT.check_writable(tmp_path / output)
-    (tmp_path / "evaluate" / "bm25_world" / "thesis.tex").write_text("the only copy")
-    with pytest.raises(UserError, match=r"evaluate holds bm25_world/thesis\.tex, which `infer\.py evaluate` did not"):
-        report.OUTPUT.check_writable(tmp_path / "evaluate")
-    (tmp_path / "report.json").write_text("{}")
-    with pytest.raises(UserError, match=r"is not a report of `infer\.py evaluate`"):
-        report.OUTPUT.check_writable(tmp_path / "report.json")
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "mined.jsonl").write_text('{"question_id": "q", "passages": []}\n')
-    for name in ("empty.jsonl", "mined.jsonl", "new.jsonl"):
-        mine.MINED.check_writable(tmp_path / name)
-    (tmp_path / "corpus.jsonl").write_text('{"id": "d", "text": "passages of a corpus"}\n')
-    for name in ("corpus.jsonl", "evaluate"):
-        with pytest.raises(UserError, match=r"is not a file of mined negatives of `infer\.py mine`"):
-            mine.MINED.check_writable(tmp_path / name)
+REPORT = ("report.json", "report.md", "report.html", "recall.png", "bm25_world/report.json")
+EARLIER = ("report.json", "table.md", "table.csv", "recall.png")  # of an earlier release
+
+
+@pytest.mark.parametrize("files", [(), REPORT, EARLIER])
+def test_a_report_is_replaced_unless_a_file_was_added(files: tuple[str, ...], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    write_files(out, dict.fromkeys(files, "{}"))
+    report.OUTPUT.check_writable(out)
+    if files:
+        (out / "thesis.tex").write_text("the only copy")
+        with pytest.raises(UserError, match=r"out holds thesis\.tex, which `infer\.py evaluate` did not"):
+            report.OUTPUT.check_writable(out)
+
+
+@pytest.mark.parametrize(
+    ("content", "own"),
+    [("", True), (None, True), ('{"question_id": "q", "passages": []}\n', True), ('{"id": "d", "text": "a"}\n', False)],
+)
+def test_a_file_is_replaced_if_it_is_empty_or_its_first_line_is_of_the_command(
+    content: str | None, own: bool, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "mined.jsonl").write_text(content)
+    if own:
+        mine.MINED.check_writable(tmp_path / "mined.jsonl")
+    else:
+        with pytest.raises(UserError, match=r"is not a file of mined negatives"):
+            mine.MINED.check_writable(tmp_path / "mined.jsonl")
 
 
 def test_files_added_to_an_index_or_a_world_are_not_deleted_with_it(tmp_path: Path) -> None:
@@ -197,41 +194,6 @@ def test_the_second_of_two_processes_is_told_who_is_at_it(made: Callable[[str], 
     assert not list(tmp_path.iterdir())
 
 
-BUILD = """
-import sys
-from pathlib import Path
-from common.errors import exit_code
-from harness.commands.index import index
-corpus, out = sys.argv[1:]
-raise SystemExit(exit_code("infer.py", lambda: index(Path(out), corpus, kind="bm25")))
-"""
-
-
-def test_two_builds_of_different_corpora_into_one_folder(tmp_path: Path) -> None:
-    """One is refused while the other reads its corpus, or finds the other's index.
-
-    The survivor is whole and of one corpus.
-    """
-    corpora = {name: corpus(3000, seed) for seed, name in enumerate(("one.jsonl", "other.jsonl"))}
-    for name, passages in corpora.items():
-        write_jsonl(tmp_path / name, passages)
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", BUILD, str(tmp_path / name), str(tmp_path / "index")],
-            cwd=ROOT, stderr=subprocess.PIPE, text=True,
-        )
-        for name in corpora
-    ]  # fmt: skip
-    errors = [process.communicate(timeout=120)[1] for process in started]
-    codes = [process.returncode for process in started]
-    assert sorted(codes) == [0, 2], errors
-    (line,) = [line for line in errors[codes.index(2)].splitlines() if line.startswith("infer.py: ")]
-    assert "index is in use by process" in line or "index holds another index" in line
-    index, survivor = open_index(tmp_path / "index"), corpora[list(corpora)[codes.index(0)]]
-    assert list(PassageStore(index.folder)) == survivor
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["index", "one.jsonl", "other.jsonl"]
-
-
 class Watching:
     """A retriever that looks whether the output is locked while it searches."""
 
@@ -245,17 +207,10 @@ class Watching:
         return self.retriever.search(queries, k)
 
 
-class Echo:
-    """A reader that answers with the first title."""
-
-    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        return [Answer(q.id, hits[0].passage.title, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
-
-
 def test_outputs_are_locked_while_they_are_computed(tmp_path: Path, encoder: SentenceEncoder) -> None:
     questions, out = str(river_corpus.write_questions(tmp_path)), tmp_path / "out"
     watching = Watching(Bm25Retriever(river_corpus.write_index(tmp_path)), out)
-    system = DrRag(watching, selection=SelectionOptions("sm"), reader=Echo())
+    system = DrRag(watching, selection=SelectionOptions("sm"))
     for run in (
         lambda: evaluate.evaluate(system, out, questions=questions, resamples=10),
         lambda: mine.mine(watching, questions, out),

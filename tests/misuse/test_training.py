@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,12 +21,12 @@ FIT = ("fit", "--config", "config.yaml")
 
 
 @pytest.fixture(scope="module")
-def place(made: Callable[[str], Path]) -> Path:
+def place(made) -> Path:
     """A folder with a config and a finished run, `whole`."""
     return made("trained")
 
 
-def test_a_checkpoint_of_another_model_is_refused(place: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_model_is_refused(place, tmp_path) -> None:
     save_t5(tmp_path / "other")
     config = T5Config.from_pretrained(tmp_path / "other", d_model=16)
     T5ForConditionalGeneration(config).save_pretrained(tmp_path / "other")
@@ -41,7 +40,7 @@ def test_a_checkpoint_of_another_model_is_refused(place: Path, tmp_path: Path) -
 
 
 @pytest.mark.whole_run
-def test_the_same_name_cannot_be_trained_twice_at_once(place: Path) -> None:
+def test_the_same_name_cannot_be_trained_twice_at_once(place) -> None:
     first = subprocess.Popen([sys.executable, str(ROOT / "train.py"), *FIT, "--name", "shared", "--trainer.max_epochs",
         "2000"],
                              cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
@@ -62,7 +61,7 @@ def test_the_same_name_cannot_be_trained_twice_at_once(place: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sigterm_to_torchrun_stops_the_run(place: Path) -> None:
+def test_sigterm_to_torchrun_stops_the_run(place) -> None:
     first = subprocess.Popen(
         [sys.executable, "-m", "lightning_rag.torchrun", "--standalone", "--nproc-per-node", "2",
          str(ROOT / "train.py"), *FIT, "--name", "ended", "--trainer.devices", "2", "--trainer.max_epochs", "2000"],
@@ -80,7 +79,7 @@ def test_sigterm_to_torchrun_stops_the_run(place: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_signal_to_one_rank_stops_all_after_the_same_step(place: Path, rank: int) -> None:
+def test_a_signal_to_one_rank_stops_all_after_the_same_step(place, rank) -> None:
     name = f"ranks-{rank}"
     stop = signal_at(hook="on_train_batch_start", step=4, rank=rank)
     run = fit(place, "--name", name, *stop, torchrun=2)

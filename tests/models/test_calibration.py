@@ -51,7 +51,7 @@ constant = st.tuples(st.floats(-1e6, 1e6), st.lists(st.booleans(), min_size=2)).
 
 @given((samples | few_values | separable | constant).filter(lambda rows: len({label for _, label in rows}) == 2))
 @settings(max_examples=100, deadline=None)
-def test_calibration_is_the_optimum_that_scipy_finds(rows: list[tuple[float, bool]]) -> None:
+def test_calibration_is_the_optimum_that_scipy_finds(rows) -> None:
     scores, labels = np.array([s for s, _ in rows]), np.array([y for _, y in rows])
     with torch.inference_mode():  # as in validation
         fitted = Calibration.fit(scores, labels)
@@ -63,9 +63,7 @@ def test_calibration_is_the_optimum_that_scipy_finds(rows: list[tuple[float, boo
 
 @given(samples, st.floats(0.01, 100), st.floats(-50, 50))
 @settings(max_examples=30, deadline=None)
-def test_calibrated_probabilities_do_not_depend_on_the_scores_unit(
-    rows: list[tuple[float, bool]], unit: float, shift: float
-) -> None:
+def test_calibrated_probabilities_do_not_depend_on_the_scores_unit(rows, unit, shift) -> None:
     scores, labels = np.round([s for s, _ in rows], 2), [y for _, y in rows]
     one, other = Calibration.fit(scores, labels), Calibration.fit(scores * unit + shift, labels)
     if one.scale > 1e-4 and other.scale > 1e-4:
@@ -84,7 +82,7 @@ def test_calibration_by_hand() -> None:
 
 
 @pytest.mark.parametrize("scores", [[0.1] * 7, [-3e8] * 7, [0.0] * 7])
-def test_constant_scores_give_the_base_rate(scores: list[float]) -> None:
+def test_constant_scores_give_the_base_rate(scores) -> None:
     fitted = Calibration.fit(scores, [True] * 2 + [False] * 5)
     base = (2 * 3 / 4 + 5 * 1 / 7) / 7  # Platt's targets, averaged
     assert 0 < fitted.scale < 1e-5

@@ -14,11 +14,11 @@ from transformers import (
     Gemma2Config,
     Gemma2ForCausalLM,
     GenerationConfig,
-    PreTrainedModel,
 )
 
 from models.causal_lm import CausalLanguageModel
 from models.token_sampling import SampledTokens, TokenSampling, log_probabilities
+from tests.helpers.causal_parts import alone
 from tests.helpers.tiny_lm import cases
 from tests.helpers.tolerances import model_close
 
@@ -27,17 +27,8 @@ COPY = "aten::copy_"
 
 
 @pytest.fixture(scope="module", params=["chat", "plain"])
-def model(request: pytest.FixtureRequest) -> CausalLanguageModel:
+def model(request) -> CausalLanguageModel:
     return CausalLanguageModel.build(str(request.getfixturevalue(f"{request.param}_lm"))).eval()
-
-
-@pytest.fixture(scope="module")
-def single_end(chat_lm: Path) -> CausalLanguageModel:
-    """The chat model with one end token."""
-    made = CausalLanguageModel.build(str(chat_lm)).eval()
-    made.end_ids = made.end_ids[:1]
-    made.network.generation_config = GenerationConfig(eos_token_id=made.end_ids, pad_token_id=made.pad_id)
-    return made
 
 
 def prompts_of(model: CausalLanguageModel) -> list[list[int]]:
@@ -48,42 +39,24 @@ def prompts_of(model: CausalLanguageModel) -> list[list[int]]:
     return texts + [rng.choices(vocabulary, k=length) for length in LENGTHS]
 
 
-def brute_force(model: CausalLanguageModel, prompt: Sequence[int], reply: Sequence[int], ended: bool) -> float:
-    """One forward pass per token, without padding; all end tokens are the end."""
-    total, ids = 0.0, list(prompt)
-    for token in [*reply, *[None] * ended]:
-        logp_V = model.network(torch.tensor([ids])).logits[0, -1].double().log_softmax(0)
-        total += logp_V[model.end_ids].logsumexp(0).item() if token is None else logp_V[token].item()
-        ids.append(token if token is not None else 0)
-    return total
-
-
 def same(one: Sequence[SampledTokens], other: Sequence[SampledTokens]) -> bool:
     return [(w.ids, w.ended) for w in one] == [(w.ids, w.ended) for w in other]
 
 
 @torch.no_grad()
-def test_scoring_is_brute_force(model: CausalLanguageModel) -> None:
-    prompts = prompts_of(model)
+def test_scoring_is_brute_force(model) -> None:
+    prompts, end = prompts_of(model), model.end_ids[0]
     rng = random.Random(1)
     replies = [rng.choices(range(3, len(model.tokenizer)), k=rng.randint(0, 7)) for _ in prompts]
     ended = [rng.random() < 0.5 for _ in prompts]
-    expected = [brute_force(model, *each) for each in zip(prompts, replies, ended, strict=True)]
+    rows = zip(prompts, replies, ended, strict=True)
+    expected = [alone(model, prompt, [*reply, *[end] * last]) for prompt, reply, last in rows]
     assert model.logprobs(prompts, replies, ended) == [model_close(each) for each in expected]
     assert model.logprobs([], []) == []
 
 
-@torch.no_grad()
-def test_the_logprob_of_a_greedy_reply_is_its_score(model: CausalLanguageModel) -> None:
-    prompts = prompts_of(model)
-    written = model.write(prompts, [7 if row % 3 else 1 for row in range(len(prompts))])
-    assert {each.ended for each in written} == {True, False}  # some are cut
-    scores = model.logprobs(prompts, [each.ids for each in written], [each.ended for each in written])
-    assert [each.logprob for each in written] == [pytest.approx(score, abs=1e-5) for score in scores]
-
-
 @pytest.mark.parametrize("tokens_per_batch", [1, 100, 10**6])
-def test_batch_order_and_padding_change_nothing(model: CausalLanguageModel, tokens_per_batch: int) -> None:
+def test_batch_order_and_padding_change_nothing(model, tokens_per_batch) -> None:
     prompts = prompts_of(model)
     order = random.Random(tokens_per_batch).sample(range(len(prompts)), len(prompts))
     limits = [2 + row % 5 for row in range(len(prompts))]
@@ -95,27 +68,29 @@ def test_batch_order_and_padding_change_nothing(model: CausalLanguageModel, toke
     assert scores == [pytest.approx(model.logprobs([prompts[row]], [[5, 6]])[0], abs=1e-5) for row in order]
 
 
-def transformers_reply(network: PreTrainedModel, prompt: list[int], end_ids: list[int]) -> tuple[list[int], float]:
-    """The greedy reply of transformers' generate and the sum of its transition scores."""
-    made = network.generate(
-        torch.tensor([prompt]), max_new_tokens=7, do_sample=False, output_scores=True, return_dict_in_generate=True,
-        eos_token_id=end_ids, pad_token_id=end_ids[0],
-    )  # fmt: skip
-    scores = network.compute_transition_scores(made.sequences, made.scores, normalize_logits=True)
-    return made.sequences[0, len(prompt) :].tolist(), scores[0].sum().item()
+def with_ends(folder: Path, end_ids: list[int]) -> CausalLanguageModel:
+    """A model whose replies end with these tokens."""
+    model = CausalLanguageModel.build(str(folder)).eval()
+    model.end_ids = end_ids
+    model.network.generation_config = GenerationConfig(eos_token_id=end_ids, pad_token_id=model.pad_id)
+    return model
 
 
-@pytest.mark.parametrize("family", ["chat", "plain"])
-def test_parity_with_transformers(family: str, plain_lm: Path, single_end: CausalLanguageModel) -> None:
-    model = single_end if family == "chat" else CausalLanguageModel.build(str(plain_lm)).eval()
+@pytest.mark.parametrize(("family", "end"), [("chat", 2), ("plain", 0)])
+def test_parity_with_transformers(family, end, families) -> None:
+    model = with_ends(families[family], [end])
     prompts = prompts_of(model)
     for prompt, written in zip(prompts, model.write(prompts, [7] * len(prompts)), strict=True):
-        ids, logprob = transformers_reply(model.network, prompt, model.end_ids)
-        assert [*written.ids, *model.end_ids[: int(written.ended)]] == ids
-        assert written.logprob == pytest.approx(logprob, abs=1e-5)
+        made = model.network.generate(
+            torch.tensor([prompt]), max_new_tokens=7, do_sample=False, output_scores=True, return_dict_in_generate=True,
+            eos_token_id=[end], pad_token_id=end,
+        )  # fmt: skip
+        scores = model.network.compute_transition_scores(made.sequences, made.scores, normalize_logits=True)
+        assert [*written.ids, *[end] * written.ended] == made.sequences[0, len(prompt) :].tolist()
+        assert written.logprob == pytest.approx(scores[0].sum().item(), abs=1e-5)
 
 
-def test_the_checkpoints_own_settings_of_generation_change_nothing(chat_lm: Path, tmp_path: Path) -> None:
+def test_the_checkpoints_own_settings_of_generation_change_nothing(chat_lm, tmp_path) -> None:
     network, tokenizer = AutoModelForCausalLM.from_pretrained(chat_lm), AutoTokenizer.from_pretrained(chat_lm)
     ends = network.generation_config.eos_token_id
     network.generation_config = GenerationConfig(
@@ -130,19 +105,17 @@ def test_the_checkpoints_own_settings_of_generation_change_nothing(chat_lm: Path
     assert one == other
 
 
-def test_every_end_token_ends_a_reply_and_counts_as_the_end(chat_lm: Path) -> None:
+def test_every_end_token_ends_a_reply_and_counts_as_the_end(chat_lm) -> None:
     model = CausalLanguageModel.build(str(chat_lm)).eval()
     assert model.end_ids == [2, 0]
     prompt = prompts_of(model)[0]
-    greedy = model.write([prompt], [1])[0].ids[0]
-    model.end_ids = [2, greedy]
-    model.network.generation_config = GenerationConfig(eos_token_id=model.end_ids, pad_token_id=0)
+    model = with_ends(chat_lm, [2, model.write([prompt], [1])[0].ids[0]])
     (written,) = model.write([prompt], [5])
     assert (written.ids, written.ended) == ((), True)
-    assert written.logprob == model_close(brute_force(model, prompt, [], True))
+    assert written.logprob == model_close(alone(model, prompt, [2]))
 
 
-def test_samples_depend_on_seed_and_not_on_the_batch(model: CausalLanguageModel) -> None:
+def test_samples_depend_on_seed_and_not_on_the_batch(model) -> None:
     prompts = prompts_of(model)
     choices = [
         TokenSampling(temperature=1.0 + row % 3, seed=row) if row % 4 else TokenSampling()
@@ -159,7 +132,7 @@ def test_samples_depend_on_seed_and_not_on_the_batch(model: CausalLanguageModel)
     assert [w.logprob for w in together] == [pytest.approx(score, abs=1e-5) for score in scores]
 
 
-def test_weights_are_brought_to_bf16_once_for_all_tokens_of_a_batch(chat_lm: Path) -> None:
+def test_weights_are_brought_to_bf16_once_for_all_tokens_of_a_batch(chat_lm) -> None:
     model = CausalLanguageModel.build(str(chat_lm)).eval()
     model.inference_dtype = torch.bfloat16
     prompts = [model.tokenizer("The river of delta")["input_ids"]] * 2
@@ -173,7 +146,7 @@ def test_weights_are_brought_to_bf16_once_for_all_tokens_of_a_batch(chat_lm: Pat
 
 
 @pytest.mark.parametrize("temperature", [0.7, 1.5])
-def test_tokens_are_sampled_with_their_probabilities(chat_lm: Path, temperature: float) -> None:
+def test_tokens_are_sampled_with_their_probabilities(chat_lm, temperature) -> None:
     model = CausalLanguageModel.build(str(chat_lm)).eval()
     prompt, draws = model.tokenizer("The river of delta")["input_ids"], 1500
     written = model.write(

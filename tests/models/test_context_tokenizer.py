@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoTokenizer, T5Tokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase, T5Tokenizer
 
 from common.records import Passage, clean
 from models.context_tokenizer import ContextEncoder, ContextFormat
 from models.length_batching import pad
 from models.text_formats import label_tokens
-from tests.conftest import SENTINELS
 from tests.helpers.rerag_world import CROWD, HAMLET, LONDON, PAIRS, QUESTION, estimator
 
 T5_FORMATS: list[ContextFormat] = ["re_rag_train", "re_rag_release", "fid", "packed"]
 
 
-def t5_encoder(checkpoints: dict[str, Path], format: ContextFormat = "fid", max_tokens: int = 64) -> ContextEncoder:
-    return ContextEncoder(AutoTokenizer.from_pretrained(checkpoints["t5"]), max_tokens, format)
+@pytest.fixture(scope="module")
+def tokenizer(checkpoints) -> PreTrainedTokenizerBase:
+    """The T5's."""
+    return AutoTokenizer.from_pretrained(checkpoints["t5"])
 
 
 @pytest.mark.parametrize(
@@ -32,25 +33,21 @@ def t5_encoder(checkpoints: dict[str, Path], format: ContextFormat = "fid", max_
         ("packed", "question: where is document 1: name1. name2 was no"),
     ],
 )
-def test_the_string_of_every_format(checkpoints: dict[str, Path], format: ContextFormat, text: str) -> None:
-    encode = t5_encoder(checkpoints, format)
-    (ids,) = encode([(" where\n is ", [Passage("p", "name2  was no", "name1")])])
-    expected = text.replace(" iscontext", " iscontext" if format == "re_rag_train" else " is context")
-    if format == "re_rag_release":
-        expected = text  # the released example joins them as well
-    assert ids == encode.tokenizer(expected)["input_ids"]
-    assert ids[-1] == encode.tokenizer.eos_token_id
+def test_the_string_of_every_format(tokenizer, format, text) -> None:
+    (ids,) = ContextEncoder(tokenizer, 64, format)([(" where\n is ", [Passage("p", "name2  was no", "name1")])])
+    assert ids == tokenizer(text)["input_ids"]
+    assert ids[-1] == tokenizer.eos_token_id
 
 
-def test_packed_documents_are_numbered_in_order(checkpoints: dict[str, Path]) -> None:
-    encode = t5_encoder(checkpoints, "packed")
+def test_packed_documents_are_numbered_in_order(tokenizer) -> None:
+    encode = ContextEncoder(tokenizer, 64, "packed")
     (ids,) = encode([("who", [HAMLET, Passage.of("", "no"), LONDON])])
     text = f"question: who document 1: name1. {HAMLET.text} document 2: no document 3: name2. {LONDON.text}"
-    assert ids == encode.tokenizer(text)["input_ids"]
-    assert encode([("who", [])]) == [encode.tokenizer("question: who")["input_ids"]]
+    assert ids == tokenizer(text)["input_ids"]
+    assert encode([("who", [])]) == [tokenizer("question: who")["input_ids"]]
 
 
-def test_a_pair_for_encoders_is_what_the_tokenizer_joins(checkpoints: dict[str, Path]) -> None:
+def test_a_pair_for_encoders_is_what_the_tokenizer_joins(checkpoints) -> None:
     encode = estimator(checkpoints, "bert").encode
     assert encode.format == "sentence_pair"
     words = encode.tokenizer.convert_ids_to_tokens(encode([("who is", [HAMLET])])[0])
@@ -60,37 +57,26 @@ def test_a_pair_for_encoders_is_what_the_tokenizer_joins(checkpoints: dict[str, 
 
 
 @pytest.mark.parametrize("format", T5_FORMATS)
-def test_t5_formats_truncate_the_passage_never_the_question(
-    checkpoints: dict[str, Path], format: ContextFormat
-) -> None:
-    encode = t5_encoder(checkpoints, format, max_tokens=18)
-    (ids,) = encode([(QUESTION, [LONDON])])
-    assert len(ids) == 18
-    whole = encode.tokenizer("question: " + QUESTION, add_special_tokens=False)["input_ids"]
-    if not format.startswith("re_rag"):  # there the question's last word is glued to `context`
-        assert ids[: len(whole)] == whole
-    assert ids[: len(whole) - 1] == whole[:-1]
-    assert ids[-1] == encode.tokenizer.eos_token_id
-    (longer,) = t5_encoder(checkpoints, format, max_tokens=200)([(QUESTION, [LONDON])])
-    assert ids[:-1] == longer[:17]
+def test_t5_formats_truncate_the_passage_never_the_question(tokenizer, format) -> None:
+    (ids,), (longer,) = (ContextEncoder(tokenizer, most, format)([(QUESTION, [LONDON])]) for most in (18, 200))
+    whole = tokenizer("question: " + QUESTION, add_special_tokens=False)["input_ids"]
+    glued = format.startswith("re_rag")  # the question's last word to `context`
+    assert ids[: len(whole) - glued] == whole[: len(whole) - glued]
+    assert ids == [*longer[:17], tokenizer.eos_token_id]
 
 
 @pytest.mark.parametrize("format", T5_FORMATS)
 @pytest.mark.parametrize("question", ["is " * 40, ". . . . . . .", "............", "是" * 12])
-def test_a_question_that_leaves_no_room_is_cut_to_half_of_it(
-    checkpoints: dict[str, Path], format: ContextFormat, question: str
-) -> None:
-    encode = t5_encoder(checkpoints, format, 16)
-    tokenizer = encode.tokenizer
-    tokens = len(tokenizer(f"question: {clean(question)}")["input_ids"])
+def test_a_question_that_leaves_no_room_is_cut_to_half_of_it(tokenizer, format, question) -> None:
+    encode = ContextEncoder(tokenizer, 16, format)
     ids, others = encode([(question, [LONDON]), (QUESTION, [LONDON])])
     assert len(ids) <= 16
     assert [others] == encode([(QUESTION, [LONDON])])
-    own = tokenizer(clean(question), add_special_tokens=False)["input_ids"]
-    if tokens <= 12:
+    if len(tokenizer(f"question: {clean(question)}")["input_ids"]) <= 12:
         assert encode.cut_note(question) == ""
     else:
-        kept = (16 - len(tokenizer("question: ", add_special_tokens=False)["input_ids"])) // 2
+        head, own = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("question: ", clean(question)))
+        kept = (16 - len(head)) // 2
         assert encode.cut_note(question) == f"reads the first {kept} of the question's {len(own)} tokens"
         assert len(ids) == 16  # the passage has the rest
         assert tokenizer.decode(ids).count(clean(question).split()[0]) < 12
@@ -98,8 +84,8 @@ def test_a_question_that_leaves_no_room_is_cut_to_half_of_it(
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(20, 90))
 @settings(max_examples=30, deadline=None)
-def test_packed_documents_share_the_room(words: list[int], max_tokens: int) -> None:
-    encode = ContextEncoder(_TOKENIZERS["t5"], max_tokens, "packed")
+def test_packed_documents_share_the_room(tokenizer, words, max_tokens) -> None:
+    encode = ContextEncoder(tokenizer, max_tokens, "packed")
     passages = [Passage.of("", " ".join(["the"] * n)) for n in words]
     (ids,) = encode([("who", passages)])
     lengths = [n + 3 for n in words]  # document, its number, a colon
@@ -113,45 +99,19 @@ def test_packed_documents_share_the_room(words: list[int], max_tokens: int) -> N
     assert not cut or max(kept) - min(cut) <= 1
 
 
-_TOKENIZERS = {}
-
-
-@pytest.fixture(autouse=True)
-def _tokenizers(checkpoints: dict[str, Path]) -> None:
-    if not _TOKENIZERS:
-        _TOKENIZERS.update({name: AutoTokenizer.from_pretrained(checkpoints[name]) for name in ("t5", "bert")})
-
-
-@pytest.mark.parametrize("format", [*T5_FORMATS, "sentence_pair"])
-@given(
-    noise=st.text(alphabet="[]SEPCLAD <>/spadunkextra_id0", max_size=30),
-    specials=st.lists(st.sampled_from(["</s>", "<pad>", "<unk>", *SENTINELS, "[SEP]", "[CLS]", "[PAD]"]), max_size=4),
-)
-@settings(max_examples=30, deadline=None)
-def test_no_user_text_becomes_a_special_token(format: ContextFormat, noise: str, specials: list[str]) -> None:
-    tokenizer = _TOKENIZERS["bert" if format == "sentence_pair" else "t5"]
-    text = "".join([noise[:10], *specials, noise[10:]])
-    (ids,) = ContextEncoder(tokenizer, 200, format)([(text, [Passage("p", text, text)])])
-    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
-    framed = {"sentence_pair": [tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.sep_token_id]}
-    assert [token for token in ids if token in special] == framed.get(format, [tokenizer.eos_token_id])
-
-
-def test_remembered_sequences_equal_fresh_ones(checkpoints: dict[str, Path]) -> None:
+def test_remembered_sequences_equal_fresh_ones(tokenizer) -> None:
     rows = [(question, [passage]) for question, passage in PAIRS]
-    fresh = [t5_encoder(checkpoints)([row])[0] for row in rows]
-    encode = t5_encoder(checkpoints)
-    encode.cached_texts = 5
+    fresh = [ContextEncoder(tokenizer, 64)([row])[0] for row in rows]
+    encode, packed = ContextEncoder(tokenizer, 64, cached_texts=5), ContextEncoder(tokenizer, 64, "packed")
     for start, end in ((0, 3), (1, 4), (3, 5), (4, 12), (0, 12)):  # within, across and beyond what is remembered
         assert encode([*rows[start:end], rows[start]]) == [*fresh[start:end], fresh[start]]
     assert encode([("where", [CROWD[0]])]) != encode([("who", [CROWD[0]])])
-    packed = t5_encoder(checkpoints, "packed")
     assert packed([("who", [HAMLET, LONDON])]) != packed([("who", [LONDON, HAMLET])])
     assert encode([]) == packed([]) == []
 
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=40), min_size=1, max_size=5), st.integers(40, 60))
-def test_padding(sequences: list[list[int]], max_tokens: int) -> None:
+def test_padding(sequences, max_tokens) -> None:
     ids, attention = pad(sequences, 0, max_tokens)
     longest = max(map(len, sequences))
     assert ids.shape == attention.shape == (len(sequences), ids.shape[1])

@@ -2,43 +2,39 @@
 
 import itertools
 import math
-from pathlib import Path
 
 import pytest
 import torch
 from transformers import (
     AutoModelForSeq2SeqLM,
-    AutoModelForSequenceClassification,
     AutoTokenizer,
-    BertConfig,
-    BertForSequenceClassification,
 )
 
-from common.errors import UserError
 from models.cross_encoder import RelevanceEstimator
 from models.length_batching import pad
 from models.rerag.parts import load_generator
-from tests.conftest import save_tokenizer
-from tests.helpers.rerag_world import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
+from tests.helpers.mt5 import save_mt5
+from tests.helpers.rerag_world import HAMLET, PAIRS, QUESTION, estimator, reading_batch
 from tests.helpers.tolerances import assert_gradients_close, fp32_tolerance, model_close, model_tolerance
 from trainers.rerag_losses import label_loss
 
 pytestmark = pytest.mark.numeric
 
 
-def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints: dict[str, Path]) -> None:
-    re = estimator(checkpoints)
-    plain = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).eval()
-    tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"])
+@pytest.mark.parametrize(("family", "words"), [("t5", ("true", "false")), ("mt5", ("yes", "no"))])
+def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints, tmp_path, family, words) -> None:
+    folder = checkpoints["t5"] if family == "t5" else save_mt5(tmp_path / "mt5")
+    re = RelevanceEstimator.build(str(folder), 64, label_words=words).eval()
+    plain, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    assert torch.equal(plain.lm_head.weight, plain.shared.weight) == (family == "t5")
+    true, false = (tokenizer(word, add_special_tokens=False).input_ids[0] for word in words)
     scores = re.scores(PAIRS, tokens_per_batch=100)
     for (question, passage), score in zip(PAIRS, scores, strict=True):
         text = f"question: {question} title: {passage.title} context: {passage.text}"
-        batch, labels = tokenizer([text], return_tensors="pt"), tokenizer(["true"], return_tensors="pt").input_ids
+        batch = tokenizer([text], return_tensors="pt")
         with torch.inference_mode():
-            logits = plain(**batch, labels=labels).logits[0, 0].double()
-            ids, attention = batch["input_ids"], batch["attention_mask"]
-            relevance = re(ids, attention)
-        true, false = (tokenizer.convert_tokens_to_ids(word) for word in ("true", "false"))
+            logits = plain(**batch, decoder_input_ids=torch.zeros(1, 1).long()).logits[0, 0].double()
+            relevance = re(batch["input_ids"], batch["attention_mask"])
         assert score == model_close((logits[true] - logits[false]).item(), logits.abs().max().item())
         assert relevance.score_P.dtype == torch.float32
         p = logits.softmax(0)
@@ -48,7 +44,7 @@ def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints: dict
         assert relevance.other_logit_P.sigmoid().item() == model_close(1 - p[true].item() - p[false].item())
 
 
-def test_a_small_other_mass_keeps_its_digits(checkpoints: dict[str, Path]) -> None:
+def test_a_small_other_mass_keeps_its_digits(checkpoints) -> None:
     """A trained estimator says almost nothing else: 1 - P(true) - P(false) in fp32 would be rounding, even negative."""
     re = estimator(checkpoints)
     ids, attention = re.encode.pad(re.encode([(QUESTION, [HAMLET])]))
@@ -68,7 +64,7 @@ def test_a_small_other_mass_keeps_its_digits(checkpoints: dict[str, Path]) -> No
     assert all(p.grad.isfinite().all() for p in re.parameters() if p.grad is not None)
 
 
-def test_logits_are_fp32_under_autocast(checkpoints: dict[str, Path]) -> None:
+def test_logits_are_fp32_under_autocast(checkpoints) -> None:
     """Rounded to bf16, logits of this size are multiples of 1/16 and alike contexts tie."""
     re = estimator(checkpoints)
     states = []
@@ -88,7 +84,7 @@ def test_logits_are_fp32_under_autocast(checkpoints: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("family", ["t5", "bert", "big_bird", "roberta", "longformer"])
-def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints: dict[str, Path], family: str) -> None:
+def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints, family) -> None:
     re = estimator(checkpoints, family)
     scores = re.scores(PAIRS)
     nearest = min(b - a for a, b in itertools.pairwise(sorted(scores)))
@@ -100,45 +96,8 @@ def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints: d
     assert re.scores([]) == []
 
 
-def test_an_encoder_with_one_label_scores_as_plain_transformers(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    re = estimator(checkpoints, "bert")
-    re.save(tmp_path)
-    plain, tokenizer = (kind.from_pretrained(tmp_path) for kind in (AutoModelForSequenceClassification, AutoTokenizer))
-    assert plain.config.num_labels == 1
-    batch = tokenizer(
-        [QUESTION] * 2, [f"{p.title}. {p.text}" for p in (HAMLET, LONDON)], padding=True, return_tensors="pt"
-    )
-    assert batch["token_type_ids"].sum() > 0  # the passage is the second segment, as every BERT cross-encoder has it
-    expected = plain(**batch).logits[:, 0].tolist()
-    assert re.scores([(QUESTION, HAMLET), (QUESTION, LONDON)]) == model_close(expected)
-    assert re(*re.encode.pad(re.encode([(QUESTION, [HAMLET])]))).other_logit_P is None
-
-
-def save_labelled_bert(folder: Path, labels: int) -> None:
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
-    config = BertConfig(
-        vocab_size=save_tokenizer(folder, segments=True), num_labels=labels, max_position_embeddings=64, **sizes
-    )
-    BertForSequenceClassification(config).save_pretrained(folder)
-
-
-def test_two_labels_give_a_logit_difference_and_three_are_refused(tmp_path: Path) -> None:
-    save_labelled_bert(tmp_path, 2)
-    re = RelevanceEstimator.build(str(tmp_path), 64).eval()
-    ids, attention = re.encode.pad(re.encode([(QUESTION, [HAMLET])]))
-    first, second = re.network(
-        input_ids=ids, attention_mask=attention, token_type_ids=re._segments(ids, attention)
-    ).logits[0]
-    assert re.scores([(QUESTION, HAMLET)])[0] == model_close((second - first).item())
-    with pytest.raises(UserError, match="max_tokens 65 is beyond the 64 positions"):
-        RelevanceEstimator.build(str(tmp_path), 65)
-    save_labelled_bert(tmp_path, 3)
-    with pytest.raises(UserError, match="classifies into 3 labels"):
-        RelevanceEstimator.build(str(tmp_path), 64)
-
-
 @pytest.mark.parametrize("family", ["t5", "bert"])
-def test_recomputed_activations_give_the_same_gradients(checkpoints: dict[str, Path], family: str) -> None:
+def test_recomputed_activations_give_the_same_gradients(checkpoints, family) -> None:
     def gradients(recompute: bool) -> dict[str, torch.Tensor]:
         torch.manual_seed(0)
         re = RelevanceEstimator.build(str(checkpoints[family]), 64, "fid", 0.0, recompute).train()
@@ -153,7 +112,7 @@ def test_recomputed_activations_give_the_same_gradients(checkpoints: dict[str, P
     assert_gradients_close(gradients(True), gradients(False), len(PAIRS))
 
 
-def test_an_encoder_only_estimator_is_cut_to_its_first_layers(checkpoints: dict[str, Path]) -> None:
+def test_an_encoder_only_estimator_is_cut_to_its_first_layers(checkpoints) -> None:
     whole = RelevanceEstimator.build(str(checkpoints["bert"]), 96).network.state_dict()
     cut = RelevanceEstimator.build(str(checkpoints["bert"]), 96, layers=1).network
     assert len(cut.bert.encoder.layer) == cut.config.num_hidden_layers == 1

@@ -28,9 +28,7 @@ def classifier(folder: Path, **options: Any) -> PreTrainedModel:
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "big_bird"])
 @pytest.mark.parametrize("half", [False, True])
-def test_scores_and_gradients_are_those_of_the_whole_layer(
-    family: str, half: bool, checkpoints: dict[str, Path]
-) -> None:
+def test_scores_and_gradients_are_those_of_the_whole_layer(family, half, checkpoints) -> None:
     whole, first = classifier(checkpoints[family]).eval(), classifier(checkpoints[family]).eval()
     names = list(first.state_dict())
     compute_first_token(first)
@@ -51,7 +49,7 @@ def test_scores_and_gradients_are_those_of_the_whole_layer(
         assert (given - found).norm() <= (0.05 if half else 1e-5) * (1e-3 + given.norm()), name
 
 
-def test_other_tokens_of_the_last_layer_are_not_computed(checkpoints: dict[str, Path]) -> None:
+def test_other_tokens_of_the_last_layer_are_not_computed(checkpoints) -> None:
     estimator = RelevanceEstimator.build(str(checkpoints["bert"]), 32)
     widths: list[int] = []
     last = estimator.network.base_model.encoder.layer[-1]
@@ -61,7 +59,7 @@ def test_other_tokens_of_the_last_layer_are_not_computed(checkpoints: dict[str, 
 
 
 @pytest.mark.parametrize("family", ["bert", "big_bird", "longformer"])
-def test_what_a_new_head_reads_is_centered_on_some_inputs(family: str, checkpoints: dict[str, Path]) -> None:
+def test_what_a_new_head_reads_is_centered_on_some_inputs(family, checkpoints) -> None:
     classifier = TripleClassifier.build(str(checkpoints[family]), 32, dropout=0.1).train()
     network, read = classifier.network, []
     before = {name: value.clone() for name, value in network.state_dict().items()}
@@ -78,6 +76,6 @@ def test_what_a_new_head_reads_is_centered_on_some_inputs(family: str, checkpoin
     assert read[0].std() > 0.1
 
 
-def test_a_trained_head_is_left_as_it_is(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_a_trained_head_is_left_as_it_is(checkpoints, tmp_path) -> None:
     TripleClassifier.build(str(checkpoints["bert"]), 32).save(tmp_path)
     assert not TripleClassifier.build(str(tmp_path / PART), 32).new_head

@@ -5,7 +5,6 @@ Their logits are fp32's, gradients flow, and weights, names and fp32 results sta
 
 import copy
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -59,7 +58,7 @@ def scores_and_head_in_double(network: PreTrainedModel, score: Callable[[], Tens
 
 
 @pytest.mark.parametrize("family", ENCODERS)
-def test_log_odds_of_triples_are_fp32_and_train_every_weight(checkpoints: dict[str, Path], family: str) -> None:
+def test_log_odds_of_triples_are_fp32_and_train_every_weight(checkpoints, family) -> None:
     torch.manual_seed(0)
     classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
     batch = classifier.pad([classifier.encode(*triple) for triple in TRIPLES])
@@ -76,7 +75,7 @@ def test_log_odds_of_triples_are_fp32_and_train_every_weight(checkpoints: dict[s
 
 
 @pytest.mark.parametrize("family", ["bert", "big_bird", "roberta"])
-def test_relevance_logits_of_encoder_only_models_are_fp32(checkpoints: dict[str, Path], family: str) -> None:
+def test_relevance_logits_of_encoder_only_models_are_fp32(checkpoints, family) -> None:
     re = estimator(checkpoints, family)
     batch = re.encode.pad(re.encode([(question, [passage]) for question, passage in PAIRS]))
     scores, logits = scores_and_head_in_double(re.network, lambda: re(*batch).score_P)
@@ -98,7 +97,7 @@ def nll_in_double(states_PAH: Tensor, network: PreTrainedModel, labels_PA: Tenso
     return -logp_PA.masked_fill(labels_PA == IGNORE, 0.0)
 
 
-def test_answer_probabilities_are_fp32(checkpoints: dict[str, Path]) -> None:
+def test_answer_probabilities_are_fp32(checkpoints) -> None:
     reader = generator(checkpoints)
     states = decoder_states(reader.network)
     labels = reader.labels(["name3", "the city of name4", "", "no"] * 3)
@@ -109,7 +108,7 @@ def test_answer_probabilities_are_fp32(checkpoints: dict[str, Path]) -> None:
     assert {p.grad.dtype for p in reader.parameters()} == {torch.float32}
 
 
-def test_tokens_of_greedy_answers_are_chosen_in_fp32(checkpoints: dict[str, Path]) -> None:
+def test_tokens_of_greedy_answers_are_chosen_in_fp32(checkpoints) -> None:
     reader = generator(checkpoints)
     encoded, tokenizer = reader.encode_contexts(*reading_batch(reader)), reader.encode.tokenizer
     with bf16():
@@ -125,7 +124,7 @@ def test_tokens_of_greedy_answers_are_chosen_in_fp32(checkpoints: dict[str, Path
     assert chosen == ["name30" if text == word else text for text in written]
 
 
-def test_the_loss_of_a_rewriter_is_fp32(checkpoints: dict[str, Path]) -> None:
+def test_the_loss_of_a_rewriter_is_fp32(checkpoints) -> None:
     rewriter = RewriterModel.build(str(checkpoints["t5"]), 40, 20, POOL).eval()
     states = decoder_states(rewriter.network)
     inputs = rewriter.encode([rewriter.task(question, "gqr") for question, _ in PAIRS])
@@ -138,7 +137,7 @@ def test_the_loss_of_a_rewriter_is_fp32(checkpoints: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("family", ["t5", *ENCODERS])
-def test_in_fp32_nothing_changes(checkpoints: dict[str, Path], family: str) -> None:
+def test_in_fp32_nothing_changes(checkpoints, family) -> None:
     kind = AutoModelForSeq2SeqLM if family == "t5" else AutoModelForSequenceClassification
     torch.manual_seed(0)
     plain = kind.from_pretrained(checkpoints[family]).eval()

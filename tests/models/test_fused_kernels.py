@@ -1,7 +1,5 @@
 """T5's norm and GELU as single kernels: results, gradients and weight names equal those of transformers."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import AutoModel, AutoModelForSeq2SeqLM, PreTrainedModel
@@ -25,7 +23,7 @@ def test_the_norm_is_that_of_t5() -> None:
 
 @cpu_and_gpu("networks with fused kernels compute as transformers' do")
 @pytest.mark.parametrize(("name", "family"), [("t5", AutoModelForSeq2SeqLM), ("big_bird", AutoModel)])
-def test_a_network_computes_the_same(name: str, family: type, device: str, checkpoints: dict[str, Path]) -> None:
+def test_a_network_computes_the_same(name, family, device, checkpoints) -> None:
     plain: PreTrainedModel = family.from_pretrained(checkpoints[name], dtype=torch.float32).to(device).train(False)
     fused: PreTrainedModel = family.from_pretrained(checkpoints[name], dtype=torch.float32).to(device).train(False)
     fuse_kernels(fused)

@@ -1,7 +1,6 @@
 """What prompts have in common is read once: replies and scores are those of reading every prompt whole."""
 
 import random
-from collections.abc import Sequence
 
 import pytest
 import torch
@@ -65,13 +64,13 @@ def tokens(rng: random.Random, count: int) -> list[int]:
     ([[1, 2, 3], [1, 2, 4, 5]], 2), ([[1, 2], [1, 2, 3]], 1), ([[1, 2], [1, 2]], 1), ([[3, 1], [4, 1], [3, 2]], 0),
     ([[1, 2, 9], [1, 2, 3], [1, 5, 3]], 1), ([[7]], 0), ([], 0),
 ])  # fmt: skip
-def test_what_sequences_begin_with(sequences: Sequence[Sequence[int]], count: int) -> None:
+def test_what_sequences_begin_with(sequences, count) -> None:
     assert common_prefix(sequences) == count
 
 
 @pytest.mark.parametrize("family", NETWORKS)
 @pytest.mark.parametrize("budget", [60, 10**6])
-def test_nothing_changes(family: str, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_changes(family, budget, monkeypatch) -> None:
     """With a prefix longer than the window, rows of very different length, and prompts with several replies."""
     model, rng = model_of(family), random.Random(2)
     read: list[int] = []

@@ -11,9 +11,7 @@ from models.token_sampling import log_probabilities
 @pytest.mark.parametrize("at_once", [1, 30, 10**6])
 @pytest.mark.parametrize("ends", [[2], [2, 0, 5]])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.bfloat16, 4e-3)])
-def test_values_and_gradients_are_those_of_the_whole_log_softmax(
-    at_once: int, ends: list[int], dtype: torch.dtype, tolerance: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_and_gradients_are_those_of_the_whole_log_softmax(at_once, ends, dtype, tolerance, monkeypatch) -> None:
     monkeypatch.setattr(label_log_probability, "LOGITS_AT_ONCE", at_once)
     generator = torch.Generator().manual_seed(0)
     logits_NV = (4 * torch.randn(9, 11, generator=generator)).to(dtype).requires_grad_()
@@ -37,5 +35,4 @@ def test_values_and_gradients_are_those_of_the_whole_log_softmax(
 def test_no_label_has_no_log_probability() -> None:
     logits_NV = torch.zeros((0, 5), requires_grad=True)
     label_logp(logits_NV, torch.zeros(0, dtype=torch.long), [2]).sum().backward()
-    assert logits_NV.grad is not None
     assert logits_NV.grad.shape == (0, 5)

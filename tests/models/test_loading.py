@@ -25,7 +25,7 @@ def without(source: Path, folder: Path, part: str) -> Path:
     return folder
 
 
-def test_a_new_head_is_told_in_one_line(checkpoints: dict[str, Path], capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_new_head_is_told_in_one_line(checkpoints, capfd) -> None:
     RelevanceEstimator.build(str(checkpoints["bert"]), 64)
     told = capfd.readouterr()
     assert told.out == ""
@@ -34,17 +34,13 @@ def test_a_new_head_is_told_in_one_line(checkpoints: dict[str, Path], capfd: pyt
 
 @pytest.mark.parametrize("build", [TripleClassifier.build, RelevanceEstimator.build])
 @pytest.mark.parametrize("family", ["bert", "big_bird"])
-def test_a_checkpoint_that_lacks_encoder_weights_is_refused(
-    build, family: str, checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_checkpoint_that_lacks_encoder_weights_is_refused(build, family, checkpoints, tmp_path) -> None:
     folder = without(checkpoints[family], tmp_path / "torn", "layer.1.attention")
     with pytest.raises(ArtifactError, match=r"lacks \d+ weights of a \w+, such as .*layer\.1\.attention"):
         build(str(folder), 64)
 
 
-def test_an_encoder_without_its_unused_pooler_is_loaded_in_silence(
-    checkpoints: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_encoder_without_its_unused_pooler_is_loaded_in_silence(checkpoints, tmp_path, capfd) -> None:
     load_network(AutoModel, without(checkpoints["bert"], tmp_path / "bert", "pooler"))
     assert capfd.readouterr() == ("", "")
 

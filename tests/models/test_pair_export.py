@@ -44,9 +44,8 @@ def exported_classifier(start: Path, folder: Path, attention: str = "auto") -> T
     """A classifier with random weights that give scores of about 1 nat, exported to `folder`."""
     torch.manual_seed(0)
     classifier = TripleClassifier.build(str(start), 96, attention).eval()  # type: ignore[arg-type]
-    with torch.no_grad():  # initial weights tell texts apart by some 1e-3 nats only
-        for parameter in classifier.network.parameters():
-            parameter.mul_(5 if parameter.ndim > 1 else 1)
+    decide(classifier.network, 5)  # initial weights tell texts apart by some 1e-3 nats only
+    with torch.no_grad():
         classifier.network.classifier.out_proj.bias += torch.tensor([0.2, -0.1])
     classifier.save(folder)
     write_manifest(folder, "triple_classifier", TEXT_FORMAT, 96, attention=attention, threshold=0.5)
@@ -86,9 +85,7 @@ def assert_other_tools_agree(
         ("bert", "block_sparse"),
     ],
 )
-def test_a_classifier_scores_the_same_in_other_tools(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str, attention: str, positions: dict[str, Path]
-) -> None:
+def test_a_classifier_scores_the_same_in_other_tools(checkpoints, tmp_path, family, attention, positions) -> None:
     start = positions["big_bird"] if (family, attention) == ("big_bird", "block_sparse") else checkpoints[family]
     classifier = exported_classifier(start, tmp_path, attention)
     ours = scores(classifier)
@@ -107,7 +104,7 @@ def test_a_classifier_scores_the_same_in_other_tools(
 
 
 @pytest.fixture(scope="module")
-def positions(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def positions(checkpoints, tmp_path_factory) -> dict[str, Path]:
     """A BigBird with positions enough for block-sparse attention."""
     from transformers import BigBirdConfig, BigBirdForSequenceClassification
 
@@ -119,7 +116,7 @@ def positions(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFac
     return {"big_bird": folder}
 
 
-def test_training_goes_on_from_an_exported_classifier(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+def test_training_goes_on_from_an_exported_classifier(checkpoints, tmp_path) -> None:
     ours = scores(exported_classifier(checkpoints["bert"], tmp_path))
     again = TripleClassifier.build(str(tmp_path / "classifier"), 96).eval()
     assert again.network.classifier.out_proj.out_features == again.network.config.num_labels == 2
@@ -129,9 +126,7 @@ def test_training_goes_on_from_an_exported_classifier(checkpoints: dict[str, Pat
 
 @pytest.mark.parametrize("family", ["bert", "big_bird", "roberta", "longformer"])
 @pytest.mark.parametrize("labels", [1, 2])
-def test_an_encoder_only_estimator_scores_the_same_in_other_tools(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str, labels: int
-) -> None:
+def test_an_encoder_only_estimator_scores_the_same_in_other_tools(checkpoints, tmp_path, family, labels) -> None:
     start = checkpoints[family]
     if labels == 2:
         torch.manual_seed(0)
@@ -206,7 +201,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_pair_call_gives_the_format_of_training(family: str, tmp_path: Path) -> None:
+def test_the_pair_call_gives_the_format_of_training(family, tmp_path) -> None:
     """Blanks around the separator, double separators and token types differ between families; none of it is left."""
     made = FAMILIES[family]()
     made.save_pretrained(tmp_path / "start")

@@ -1,7 +1,6 @@
 """Whatever a checkpoint was saved in, it is trained, and served, with fp32 weights: those of the file."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -36,7 +35,7 @@ PARTS: dict[str, Callable[[str], nn.Module]] = {
         ("sentence encoder", "bert"),
     ],
 )
-def test_weights_are_fp32_and_the_files(checkpoints: dict[str, Path], tmp_path: Path, part: str, family: str) -> None:
+def test_weights_are_fp32_and_the_files(checkpoints, tmp_path, part, family) -> None:
     made = PARTS[part](str(saved_in_bf16(checkpoints[family], tmp_path / "half")))
     assert {p.dtype for p in made.parameters()} == {torch.float32}
     ours = next(value for name, value in made.named_parameters() if "query" in name or "SelfAttention.q" in name)
@@ -46,9 +45,7 @@ def test_weights_are_fp32_and_the_files(checkpoints: dict[str, Path], tmp_path: 
     torch.testing.assert_close(ours, theirs[name], rtol=2**-8, atol=1e-6)
 
 
-def test_a_served_classifier_saved_in_bf16_is_trained_further_and_served_in_fp32(
-    checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_served_classifier_saved_in_bf16_is_trained_further_and_served_in_fp32(checkpoints, tmp_path) -> None:
     TripleClassifier.build(str(checkpoints["big_bird"]), 96).save(tmp_path / "whole")
     half = saved_in_bf16(tmp_path / "whole/classifier", tmp_path / "half/classifier")
     assert {p.dtype for p in TripleClassifier.build(str(half), 96).parameters()} == {torch.float32}

@@ -1,7 +1,5 @@
 """Attention in fp32 where a CPU trains in bf16: values and gradients beside fp32, and an encoder that uses it."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch.nn import functional as F
@@ -29,9 +27,7 @@ def test_attention_and_its_gradients_are_those_of_fp32() -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_an_encoder_trains_with_it_and_is_saved_without_it(
-    family: str, checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoder_trains_with_it_and_is_saved_without_it(family, checkpoints, tmp_path, monkeypatch) -> None:
     used: list[torch.dtype] = []
     attend = F.scaled_dot_product_attention
 
@@ -54,7 +50,7 @@ def test_an_encoder_trains_with_it_and_is_saved_without_it(
 
 @pytest.mark.parametrize("half", [False, True])
 def test_a_t5_trains_step_by_step_with_the_loss_and_the_gradients_of_transformers(
-    half: bool, checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    half, checkpoints, tmp_path, monkeypatch
 ) -> None:
     ours, _ = load_seq2seq(str(checkpoints["t5"]), "generator", 0.0, False)
     theirs = AutoModelForSeq2SeqLM.from_pretrained(

@@ -1,7 +1,5 @@
 """Encoder-decoder language models: replies and their log-probabilities are those of transformers, in any batch."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -15,7 +13,7 @@ REPLIES = ["name3 film", "the city of name9 , name2", "yes"]
 
 
 @pytest.fixture(scope="module")
-def lm(checkpoints: dict[str, Path]) -> Seq2SeqLanguageModel:
+def lm(checkpoints) -> Seq2SeqLanguageModel:
     return Seq2SeqLanguageModel(*load_seq2seq(str(checkpoints["t5"]), "pretrained", None, False)).eval()
 
 
@@ -23,7 +21,7 @@ def ids(lm: Seq2SeqLanguageModel, texts: list[str]) -> list[list[int]]:
     return list(lm.tokenizer(texts)["input_ids"])
 
 
-def test_labels_are_the_replies_and_their_log_probability_is_that_of_transformers(lm: Seq2SeqLanguageModel) -> None:
+def test_labels_are_the_replies_and_their_log_probability_is_that_of_transformers(lm) -> None:
     inputs, replies = ids(lm, INPUTS), ids(lm, REPLIES)
     batch = lm.reply_batch(inputs, replies)
     assert [[label for label in row if label != IGNORE] for row in batch[2].tolist()] == replies
@@ -34,7 +32,7 @@ def test_labels_are_the_replies_and_their_log_probability_is_that_of_transformer
             assert logp == model_close(-float(loss) * len(reply), magnitude=len(reply) * 5)
 
 
-def test_greedy_replies_do_not_depend_on_the_batch(lm: Seq2SeqLanguageModel) -> None:
+def test_greedy_replies_do_not_depend_on_the_batch(lm) -> None:
     inputs = ids(lm, INPUTS)
     together = lm.write(inputs, [6, 3, 6])
     alone = [lm.write([one], [most])[0] for one, most in zip(inputs, [6, 3, 6], strict=True)]

@@ -1,7 +1,6 @@
 """Training of generative rewriters: parts of a step, and real (tiny) runs of the command line."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +12,7 @@ from harness.rewriters.trained import TrainedRewriter
 from models.length_batching import IGNORE
 from models.lora import Lora, adapter_names, adapter_parameters
 from tests.helpers.rewrite_runs import data_of
-from tests.helpers.tiny_runs import (
-    best_of,
-    checkpoint_of,
-    divided_steps,
-    fit,
-    metrics,
-    run_card,
-)
+from tests.helpers.tiny_runs import best_of, checkpoint_of, divided_steps, fit, metrics, run_card
 from tests.helpers.tolerances import model_close
 from trainers.dmqr import RewriterTrainer
 
@@ -29,16 +21,14 @@ STRATEGIES = ("gqr", "decomposition")
 
 
 @pytest.fixture
-def module(checkpoints: dict[str, Path]) -> RewriterTrainer:
+def module(checkpoints) -> RewriterTrainer:
     torch.manual_seed(0)
     return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora=Lora(4)).load().eval()
 
 
 @pytest.mark.numeric
 @pytest.mark.parametrize(("ranks", "accumulate"), [(1, 4), (2, 1), (4, 4)])  # 16 parts exceed the 12 rewrites of a step
-def test_the_parts_make_up_the_mean_over_the_tokens_of_the_step(
-    module: RewriterTrainer, workplace: Path, ranks: int, accumulate: int
-) -> None:
+def test_the_parts_make_up_the_mean_over_the_tokens_of_the_step(module, workplace, ranks, accumulate) -> None:
     def share(batch: Any) -> float:
         return float((module(batch).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens)
 
@@ -55,7 +45,7 @@ def test_the_parts_make_up_the_mean_over_the_tokens_of_the_step(
 
 @pytest.mark.parametrize(("adapters", "epochs", "rate"), [("shared", 10, "1.0e-2"), ("per_strategy", 6, "3.0e-2")])
 def test_a_run_learns_and_exports_a_rewriter_that_rewrites_alike(
-    adapters: str, epochs: int, rate: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    adapters, epochs, rate, workplace, monkeypatch
 ) -> None:
     folder = fit("tiny", "--model.adapters", adapters, "--model.optimizer.learning_rate", rate, "--trainer.max_epochs",
                  str(epochs), "--trainer.check_val_every_n_epoch", str(epochs // 2))  # fmt: skip
@@ -91,9 +81,7 @@ def test_a_run_learns_and_exports_a_rewriter_that_rewrites_alike(
 
 
 @pytest.mark.parametrize("ranks", [1, 2])  # DDP gives every weight a gradient
-def test_a_step_of_one_strategy_leaves_the_other_s_adapter_as_it_is(
-    checkpoints: dict[str, Path], workplace: Path, ranks: int
-) -> None:
+def test_a_step_of_one_strategy_leaves_the_other_s_adapter_as_it_is(checkpoints, workplace, ranks) -> None:
     """Also when the other one has momentum and weights decay."""
     torch.manual_seed(0)
     module = RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora=Lora(4, dropout=0.05), adapters="per_strategy").load()
@@ -124,7 +112,7 @@ def test_a_step_of_one_strategy_leaves_the_other_s_adapter_as_it_is(
     assert (weights_of("gqr") - before["gqr"]).abs().max() > 0.01
 
 
-def test_an_adapter_is_not_resumed_on_another_model(module: RewriterTrainer) -> None:
+def test_an_adapter_is_not_resumed_on_another_model(module) -> None:
     saved: dict[str, Any] = {}
     module.on_save_checkpoint(saved)
     module.on_load_checkpoint(saved)

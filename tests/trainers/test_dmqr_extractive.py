@@ -50,14 +50,8 @@ def write_run(folder: Path, model: Path) -> None:
     options = {"pretrained": str(model), "max_tokens": 48, "dropout": 0.0, "optimizer": rates}
     train = [{"layout": "word_labels", "path": str(folder / "labels.jsonl")}]
     data = {"train": train, "validation_fraction": 0.2, "tokens_per_step": 300, "tokens_per_validation_batch": 200}
-    write_config(
-        folder,
-        "dmqr_extractive.ExtractiveTrainer",
-        options,
-        "dmqr_extractive.ExtractiveData",
-        data,
-        "val/average_precision",
-    )
+    classes = "dmqr_extractive.ExtractiveTrainer", "dmqr_extractive.ExtractiveData"
+    write_config(folder, classes[0], options, classes[1], data, "val/average_precision")
 
 
 def data_of(module: ExtractiveTrainer, path: Path, *place: int, **options: Any) -> ExtractiveData:
@@ -66,29 +60,24 @@ def data_of(module: ExtractiveTrainer, path: Path, *place: int, **options: Any) 
 
 
 @pytest.fixture
-def module(checkpoints: dict[str, Path]) -> ExtractiveTrainer:
+def module(checkpoints) -> ExtractiveTrainer:
     torch.manual_seed(0)
     return ExtractiveTrainer(str(checkpoints["bert"]), 48, dropout=0.0).load().eval()
 
 
-def test_the_targets_of_a_question_by_hand(module: ExtractiveTrainer, workplace: Path) -> None:
+def test_the_targets_of_a_question_by_hand(module, workplace) -> None:
     data = data_of(module, workplace / "labels.jsonl")
     (made, *_) = labels(1)
     (pair, _) = module.selector.encode([(made.question, passage) for passage in made.passages])
-    assert pair is not None
     stays, joins = data.targets(made, pair)
     film, person = made.passages[0].title, next(iter(made.with_word))
     at = {each.position: each.word.text for each in (*pair.question_words, *pair.passage_words)}
-    assert {at[place]: target for place, target in stays.items()} == {
-        film: 1.0,
-        "who": 0.0,
-    }  # film's change is too small
-    assert {at[place]: target for place, target in joins.items()} == {
-        person: 1.0, "director": 0.25, "a": 0.0,
-    }  # fmt: skip
+    # the change of the word "film" is too small
+    assert {at[place]: target for place, target in stays.items()} == {film: 1.0, "who": 0.0}
+    assert {at[place]: target for place, target in joins.items()} == {person: 1.0, "director": 0.25, "a": 0.0}
 
 
-def test_unusual_rows_are_counted_or_an_error(module: ExtractiveTrainer, workplace: Path) -> None:
+def test_unusual_rows_are_counted_or_an_error(module, workplace) -> None:
     made = labels(60)
     write(workplace / "twice.jsonl", [*made, made[0]])
     (line,) = data_of(module, workplace / "twice.jsonl").audit["unusual_rows"]
@@ -111,7 +100,7 @@ def test_the_loss_by_hand() -> None:
     assert float(first_alone) == pytest.approx(ln2, abs=1e-6)
 
 
-def test_an_epoch_has_every_helpful_pair_and_a_share_of_the_others(module: ExtractiveTrainer, workplace: Path) -> None:
+def test_an_epoch_has_every_helpful_pair_and_a_share_of_the_others(module, workplace) -> None:
     data = data_of(module, workplace / "labels.jsonl", unhelpful_share=0.25)
     others = len(data.pairs) - data.helpful
     for epoch in range(3):
@@ -126,7 +115,7 @@ def test_an_epoch_has_every_helpful_pair_and_a_share_of_the_others(module: Extra
     assert len(sides[0]) + len(sides[1]) == 60
 
 
-def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_learns_and_exports_what_it_trained(workplace, monkeypatch) -> None:
     folder = fit("tiny", "--trainer.max_epochs", "8", "--trainer.check_val_every_n_epoch", "4")
     found = [row for row in metrics(folder) if "val/average_precision" in row][-1]
     assert found["val/average_precision"] > 0.9  # 0.1 by chance
@@ -135,14 +124,11 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     (scores,) = selector.scores(
         [("who is of the film name3", Passage.of("name3", "name3 is a film of the director name7 ."))]
     )
-    assert scores is not None
     assert max(scores.joins, key=lambda each: each.log_odds).word.text == "name7"
     _, found = run_card(folder / "serving", monkeypatch)
     passage = Passage.of("Jaws (film)", "Jaws is a 1975 thriller directed by Steven Spielberg.")
     (pair,) = selector.encode([(found["question"], passage)])
     (read,) = selector.scores([(found["question"], passage)])
-    assert pair is not None
-    assert read is not None
     theirs = dict(zip([each.position for each in pair.question_words], read.stays, strict=True))
     for position, each in theirs.items():
         probability = float(torch.tensor(each.log_odds).sigmoid())

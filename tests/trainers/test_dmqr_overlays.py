@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import (
-    AutoModelForCausalLM,
     AutoTokenizer,
     Qwen2Config,
     Qwen2ForCausalLM,
@@ -19,13 +18,13 @@ from transformers import (
 )
 
 import train
+from common.errors import UserError
 from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
-from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
-from models.dmqr.strategies import POOL
+from models.dmqr.rewriter import read_rewriter_manifest
 from tests.conftest import save_t5_tokenizer
 from tests.helpers.runs import ROOT
-from tests.helpers.tolerances import fp32_tolerance
+from tests.helpers.tiny_runs import use
 
 DEPTH = 2  # layers; all widths are the published ones
 BASE = ROOT / "configs/train/dmqr_rrr_hotpot.yaml"
@@ -67,18 +66,16 @@ def save_qwen(folder: Path, chat_lm: Path) -> None:
 @pytest.mark.numeric
 @pytest.mark.whole_run
 @pytest.mark.parametrize("overlay", ["dmqr_flan_t5_base", "dmqr_qwen_0_5b"])
-def test_it_trains_with_lora_merges_exports_and_reloads(
-    overlay: str, tmp_path: Path, chat_lm: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_trains_with_lora_merges_exports_and_reloads(overlay, tmp_path, chat_lm, monkeypatch) -> None:
     model = tmp_path / "model"
     save_flan_t5(model) if "t5" in overlay else save_qwen(model, chat_lm)
-    (tmp_path / "train.source").write_text("".join(f"who is name{n} of the film\n" for n in range(30)))
-    (tmp_path / "train.target").write_text("".join(f"name{n} ; film\n" for n in range(30)))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["train.py"])
+    use(tmp_path, monkeypatch)
+    Path("train.source").write_text("".join(f"who is name{n} of the film\n" for n in range(30)))
+    Path("train.target").write_text("".join(f"name{n} ; film\n" for n in range(30)))
     configs = ["--config", str(BASE), "--config", str(ROOT / f"configs/train/overlays/{overlay}.yaml")]
     data = json.dumps([{"layout": "rrr", "path": "train.source"}])
-    train.main(["fit", *configs, "--name", "run", "--model.pretrained", str(model), "--data.train", data, *SMALL])
+    typed = ["fit", *configs, "--name", "run", "--model.pretrained", str(model), "--data.train", data, *SMALL]
+    train.main(typed)
 
     serving = Path("checkpoints/run/serving")
     manifest = read_rewriter_manifest(serving)
@@ -93,23 +90,9 @@ def test_it_trains_with_lora_merges_exports_and_reloads(
     assert len(changed) > 10
     assert not any("lm_head" in name or "embed" in name or "shared" in name or "norm" in name for name in changed)
 
-    rewriter = TrainedRewriter(serving, "cpu", "fp32")
+    rewriter = TrainedRewriter(serving, "cpu", "fp32")  # of which `fit` has compared adapter and merged weights
     (made,) = rewriter.rewrite([Question("1", "who is name3 of the film")], ["decomposition"])
     assert made.queries["decomposition"]
-    reference = RewriterModel.build(str(model), manifest["max_tokens"], manifest["max_rewrite_tokens"], POOL)
-    reference.load_adapters(serving / "adapter", [])
-    reference.eval()
-    (inputs,) = reference.encode([reference.task("who is name3 of the film", "decomposition")])
-    assert inputs is not None
-    batch = reference.batch([inputs], reference.encode.targets(["name3 ; film"]))
-    with torch.inference_mode():
-        here, there = reference(*batch), rewriter.model(*batch)
-    # fp32: sums over widths of up to 4,864, in another order; bf16: eight bits of every weight
-    tolerance = fp32_tolerance(20_000, float(here.abs().max())) if dtype == torch.float32 else 0.2
-    assert (here - there).abs().max() <= tolerance
-    if "qwen" in overlay:
-        network = AutoModelForCausalLM.from_pretrained(serving / "rewriter")
-        assert network.dtype == torch.bfloat16
-        assert json.loads((serving / "rewriter/config.json").read_text())["architectures"] == ["Qwen2ForCausalLM"]
-        ours, theirs = (AutoTokenizer.from_pretrained(each) for each in (serving / "rewriter", model))
-        assert ours.chat_template == theirs.chat_template
+    Path("train.target").write_text("".join(f"film {n}\n" for n in range(30)))  # which no option names
+    with pytest.raises(UserError, match=r"train\.target has changed since the run began"):
+        train.main([*typed, "--resume", "auto"])

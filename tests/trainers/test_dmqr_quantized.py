@@ -5,7 +5,6 @@ What is quantized and trained, FLOPs, checkpoints, and the export on fp32 weight
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -25,8 +24,8 @@ TRAINER = "rewriter"
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_only_the_base_s_linear_layers_are_quantized_and_only_adapters_trained(
-    checkpoints: dict[str, Path], chat_lm: Path, workplace: Path, bits: int
-) -> None:  # fmt: skip
+    checkpoints, chat_lm, workplace, bits
+) -> None:
     pytest.importorskip("bitsandbytes")
     for folder, most in ((checkpoints["t5"], 40), (chat_lm, 100)):
         torch.manual_seed(0)
@@ -52,9 +51,7 @@ def test_only_the_base_s_linear_layers_are_quantized_and_only_adapters_trained(
 
 
 @pytest.mark.parametrize(("bits", "adapters"), [(4, "shared"), (8, "per_strategy")])
-def test_it_trains_and_exports_the_adapter_on_fp32_weights(
-    workplace: Path, checkpoints: dict[str, Path], bits: int, adapters: str, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
+def test_it_trains_and_exports_the_adapter_on_fp32_weights(workplace, checkpoints, bits, adapters, capsys) -> None:
     pytest.importorskip("bitsandbytes")
     folder = fit("small", "--model.base_bits", str(bits), "--model.adapters", adapters, "--trainer.max_epochs", "2")
     losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]

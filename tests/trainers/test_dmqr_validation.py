@@ -39,11 +39,11 @@ def test_the_scores_of_a_validation_by_hand() -> None:
     [(["Who made Jaws"], True), (["who made “JAWS”?"], True), ([], False), (["Jaws"], False),
      (["Who made Jaws?", "Jaws"], False)],
 )  # fmt: skip
-def test_a_rewrite_is_the_question_whatever_its_case_and_punctuation(queries: list[str], same: bool) -> None:
+def test_a_rewrite_is_the_question_whatever_its_case_and_punctuation(queries, same) -> None:
     assert is_question(queries, "Who made Jaws?") is same
 
 
-def test_recall_on_validation_chooses_the_checkpoint(workplace: Path) -> None:
+def test_recall_on_validation_chooses_the_checkpoint(workplace) -> None:
     """The logged figures are those that the harness measures with the exported rewriter.
 
     Here the lowest recall chooses: it shows that the rewrites count, and so small a model does not learn to raise it.

@@ -52,14 +52,14 @@ def arrays(rows: list[tuple[int, bool]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(samples)
-def test_auc_is_the_chance_that_a_positive_outscores_a_negative(rows: list[tuple[int, bool]]) -> None:
+def test_auc_is_the_chance_that_a_positive_outscores_a_negative(rows) -> None:
     scores, labels = arrays(rows)
     pairs = [(p > n) + 0.5 * (p == n) for p in scores[labels == 1] for n in scores[labels == 0]]
     assert auroc(scores, labels > 0.5) == pytest.approx(np.mean(pairs))
 
 
 @given(samples)
-def test_the_best_threshold_beats_every_other(rows: list[tuple[int, bool]]) -> None:
+def test_the_best_threshold_beats_every_other(rows) -> None:
     scores, labels = arrays(rows)
 
     def f1(threshold: float) -> float:
@@ -88,7 +88,7 @@ judged = st.lists(st.tuples(probabilities, st.booleans()), min_size=2, max_size=
 
 
 @given(judged)
-def test_torchmetrics_gives_the_written_formulas_in_float64(rows: list[tuple[float, bool]]) -> None:
+def test_torchmetrics_gives_the_written_formulas_in_float64(rows) -> None:
     p, y = arrays(rows)
     thresholds = np.unique(p)
     decided = [p >= t for t in thresholds]
@@ -124,6 +124,6 @@ def test_calibration_by_hand() -> None:
 
 
 @pytest.mark.parametrize("label", [0.0, 1.0])
-def test_a_validation_of_one_class_is_refused(label: float) -> None:
+def test_a_validation_of_one_class_is_refused(label) -> None:
     with pytest.raises(UserError, match=r"one class only: raise --trainer\.limit_val_batches"):
         DrRagTrainer.summarize(None, [(0.5, label), (-0.5, label)])

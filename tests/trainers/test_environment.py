@@ -14,7 +14,7 @@ def git(folder: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def test_the_commit_is_that_of_the_checkout_itself(tmp_path: Path) -> None:
+def test_the_commit_is_that_of_the_checkout_itself(tmp_path) -> None:
     inside = tmp_path / "env/site-packages/lightning_rag/source"
     inside.mkdir(parents=True)
     assert commit(inside) == "unknown"
@@ -29,7 +29,7 @@ def test_the_commit_is_that_of_the_checkout_itself(tmp_path: Path) -> None:
     assert commit(tmp_path) == f"{head}+changes"
 
 
-def test_the_digest_of_a_split_is_that_of_its_file(tmp_path: Path) -> None:
+def test_the_digest_of_a_split_is_that_of_its_file(tmp_path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("x")
     sources = [str(file), f"{file}:TEST", "hf:squad:train"]

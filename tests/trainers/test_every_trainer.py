@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import command, refused
-from tests.helpers.every_trainer import PREPARE, Place
+from tests.helpers.every_trainer import PREPARE
 from tests.helpers.rewrite_runs import write_gold
 from tests.helpers.runs import assert_repeated, logged, weights
 from tests.helpers.signal_at import signal_at
@@ -52,7 +52,7 @@ CASES = {
 @pytest.mark.numeric
 @pytest.mark.whole_run
 @pytest.mark.parametrize("name", CASES)
-def test_two_processes_and_accumulation_train_as_one(name: str, place: Place) -> None:
+def test_two_processes_and_accumulation_train_as_one(name, place) -> None:
     PREPARE[name](place)
     case, gold = CASES[name], write_gold(place.folder) if name == "rewriter" else ()
     options = [*three_hardly_moving_steps(*case.heads), *case.options, *gold]
@@ -72,9 +72,7 @@ def test_two_processes_and_accumulation_train_as_one(name: str, place: Place) ->
         ("rewriter", 2, ()), ("rewriter", 5, PER_STRATEGY),
     ],
 )  # fmt: skip
-def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(
-    name: str, step: int, options: tuple[str, ...], place: Place
-) -> None:  # fmt: skip
+def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(name, step, options, place) -> None:
     PREPARE[name](place)
     fit("whole", *options)
     given = ("fit", "--config", "config.yaml", "--name", "cut", *options)
@@ -90,9 +88,7 @@ def test_a_run_stopped_in_the_middle_of_an_epoch_goes_on_exactly(
 
 @pytest.mark.whole_run
 @pytest.mark.parametrize("name", CASES)
-def test_a_run_that_does_not_learn_says_so_and_its_model_too(
-    name: str, place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_does_not_learn_says_so_and_its_model_too(name, place, capsys) -> None:
     PREPARE[name](place)
     hardly = three_hardly_moving_steps(*CASES[name].heads)
     folder = fit("tiny", *hardly, "--trainer.max_steps", "4", "--trainer.val_check_interval", "2")

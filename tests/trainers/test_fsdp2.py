@@ -1,7 +1,5 @@
 """FSDP2 on two processes: weights, resumed runs and exports as under DDP; what it cannot train is refused."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -22,18 +20,11 @@ VARIANTS = {
 }
 
 
-def prepare(system: str, folder: Path, checkpoints: dict[str, Path], hotpot_file: Path) -> tuple[str, ...]:
-    """Writes the system's tiny config; options for a run without dropout of one epoch."""
-    test_drrag.write_config(folder, checkpoints[system], hotpot_file, dropout=0.0)
-    return ("--trainer.max_epochs", "1")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("system", ["bert", "longformer"])
-def test_it_trains_resumes_and_exports_as_ddp(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, system: str
-) -> None:
-    common = prepare(system, tmp_path, checkpoints, hotpot_file)
+def test_it_trains_resumes_and_exports_as_ddp(tmp_path, checkpoints, hotpot_file, system) -> None:
+    test_drrag.write_config(tmp_path, checkpoints[system], hotpot_file, dropout=0.0)
+    common = ("--trainer.max_epochs", "1")
     runs = []
     for name, options in VARIANTS.items():
         runs += [["--name", f"ddp-{name}", *common, *options], ["--name", f"fsdp2-{name}", *common, *options, *FSDP2]]
@@ -58,10 +49,9 @@ def test_it_trains_resumes_and_exports_as_ddp(
 
 
 @pytest.mark.slow
-def test_an_adapter_is_trained_and_merged_as_under_ddp(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
-) -> None:
-    common = (*prepare("bert", tmp_path, checkpoints, hotpot_file), "--model.lora.rank", "2")
+def test_an_adapter_is_trained_and_merged_as_under_ddp(tmp_path, checkpoints, hotpot_file) -> None:
+    test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.0)
+    common = ("--trainer.max_epochs", "1", "--model.lora.rank", "2")
     fit_in_turn(tmp_path, [["--name", "ddp", *common], ["--name", "fsdp2", *common, *FSDP2]])
     assert largest_difference(weights(tmp_path, "fsdp2"), weights(tmp_path, "ddp")) <= 1e-5
     ddp, fsdp2 = (

@@ -23,7 +23,7 @@ from models.drrag.triple_classifier import TripleClassifier
 from models.lora import Lora
 from models.rerag.model import ReRagModel
 from tests.helpers.tiny_runs import run_card
-from tests.helpers.tolerances import model_tolerance
+from tests.helpers.tolerances import decide, model_tolerance, move_adapters
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss, Text
@@ -44,9 +44,7 @@ def _same_heads() -> None:
 
 def exported(module: RunModule, data: DrRagData | ReRagData, folder: Path, gain: float = 5) -> ModelCard:
     """Export a module whose weights tell texts apart, as the end of a run does, and read its card."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.mul_(gain if parameter.ndim > 1 else 1)
+    decide(module, gain)
     module.eval()
     module.trainer = SimpleNamespace(datamodule=data)  # type: ignore[assignment]
     folder.mkdir()
@@ -56,7 +54,7 @@ def exported(module: RunModule, data: DrRagData | ReRagData, folder: Path, gain:
 
 @pytest.mark.parametrize(("family", "attention"), [("bert", "auto"), ("roberta", "auto"), ("bert", "block_sparse")])
 def test_the_code_of_a_classifiers_card_gives_our_log_odds(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str, attention: Any, monkeypatch: pytest.MonkeyPatch
+    checkpoints, tmp_path, family, attention, monkeypatch
 ) -> None:
     module = DrRagTrainer(str(checkpoints[family]), max_tokens=96, attention=attention).load()
     module.classifier.threshold = 0.48
@@ -78,7 +76,7 @@ def test_the_code_of_a_classifiers_card_gives_our_log_odds(
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_the_code_of_an_encoder_only_estimators_card_gives_our_relevance(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str, monkeypatch: pytest.MonkeyPatch
+    checkpoints, tmp_path, family, monkeypatch
 ) -> None:
     module = ReRagTrainer(str(checkpoints[family]), None, max_tokens=64, loss=Loss(label_weight=1.0)).load()
     exported(module, ReRagData([SOURCE]), tmp_path / "serving")
@@ -91,16 +89,13 @@ def test_the_code_of_an_encoder_only_estimators_card_gives_our_relevance(
 
 
 @pytest.mark.parametrize("text_format", ["fid", "re_rag_train", "re_rag_release"])
-def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
-    checkpoints: dict[str, Path], tmp_path: Path, text_format: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_a_t5_estimators_card_gives_our_relevance(checkpoints, tmp_path, text_format, monkeypatch) -> None:
     start = str(checkpoints["t5"])
     module = ReRagTrainer(start, start, text=Text(text_format, 3), max_tokens=64).load()
     exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.5)
     _, found = run_card(tmp_path / "serving", monkeypatch)
     assert found["relevance"].tolist() == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
     generator = ReRagModel.load(Path(), "cpu").generator
-    assert generator is not None
     rows = [(found["question"], [Passage.of(title, text)]) for title, text in found["passages"]]
     assert found["answers"] == [text for text, _ in generator.answers(rows, 3)]
 
@@ -108,7 +103,7 @@ def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
 @pytest.mark.parametrize("family", ["chat_lm", "plain_lm"])
 @pytest.mark.parametrize(("rank", "packed"), [(4, False), (4, True), (None, False), (None, True)])
 def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
-    family: str, rank: int | None, packed: bool, tmp_path: Path, request: Any, monkeypatch: pytest.MonkeyPatch
+    family, rank, packed, tmp_path, request, monkeypatch
 ) -> None:
     start, words = str(request.getfixturevalue(family)), ("gold", "jade")
     if packed and family == "plain_lm":  # whose context is shorter than three passages
@@ -117,14 +112,10 @@ def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
         network.save_pretrained(start)
     text = Text("packed", 5) if packed else Text(max_answer_tokens=5, true_word=words[0], false_word=words[1])
     module = ReRagTrainer(None if packed else start, start, max_tokens=240, text=text, lora=Lora(rank)).load()
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            if "lora_B" in name:
-                parameter.normal_(std=0.1)
+    move_adapters(module, 0.1)
     exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.3)
     _, found = run_card(tmp_path / "serving", monkeypatch)
     generator = ReRagModel.load(Path(), "cpu").generator
-    assert generator is not None
     passages = [Passage.of(title, text) for title, text in found["passages"]]
     if packed:
         rows = [(found["question"], passages)]
@@ -138,16 +129,13 @@ def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
 def relevance(found: dict[str, Any]) -> list[float]:
     """Our relevance of a card's passages; they differ by far more than the tolerance."""
     estimator = ReRagModel.load(Path(), "cpu").estimator
-    assert estimator is not None
     scores = estimator.scores([(found["question"], Passage.of(title, text)) for title, text in found["passages"]])
     assert max(scores) - min(scores) > 100 * TOLERANCE_NATS
     assert model_tolerance(max(map(abs, scores))) < 100 * TOLERANCE_NATS
     return scores
 
 
-def test_the_metadata_is_valid_and_honest(
-    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_metadata_is_valid_and_honest(checkpoints, tmp_path) -> None:
     sources = [
         SOURCE,
         QuestionDataFile("own.json", "fid", language="de"),
@@ -155,29 +143,25 @@ def test_the_metadata_is_valid_and_honest(
     ]
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64).load()
     card = exported(module, DrRagData(sources), tmp_path / "local")
-    assert card.data.to_dict() == {  # no license: nobody states one; no base_model: a local folder that names none
-        "library_name": "transformers",
-        "language": ["de"],
-        "datasets": ["hotpotqa/hotpot_qa", "google/nq"],
-        "pipeline_tag": "text-ranking",
+    always = {
+        "library_name": "transformers", "pipeline_tag": "text-ranking",
         "tags": ["retrieval-augmented-generation", "dr-rag", "reranking"],
-    }
+    }  # fmt: skip
+    # no license: nobody states one; no base_model: a local folder that names none
+    assert card.data.to_dict() == {**always, "language": ["de"], "datasets": ["hotpotqa/hotpot_qa", "google/nq"]}
     assert f"from `{checkpoints['bert'].name}`" in card.text
     assert f"train.json (sha256 {'0' * 64})" in card.text
     assert str(tmp_path) not in card.text
     assert str(checkpoints["bert"].parent) not in card.text
     module.hparams["pretrained"] = "google/bigbird-roberta-base"
     module.card = Card(license="mit", language=["en"])
-    data = DrRagData([QuestionDataFile("own.json", "hotpotqa", language="de")])
-    assert exported(module, data, tmp_path / "hub", 1).data.to_dict() == {
-        "base_model": ["google/bigbird-roberta-base"], "language": ["en"], "library_name": "transformers",
-        "license": "mit", "pipeline_tag": "text-ranking", "tags": ["retrieval-augmented-generation", "dr-rag",
-        "reranking"]
-    }  # fmt: skip
+    owned = exported(module, DrRagData([QuestionDataFile("own.json", "hotpotqa", language="de")]), tmp_path / "hub", 1)
+    stated = {"base_model": ["google/bigbird-roberta-base"], "language": ["en"], "license": "mit"}
+    assert owned.data.to_dict() == always | stated
 
 
 def test_license_and_base_model_are_those_that_the_start_states_also_in_a_run_from_its_serving_folder(
-    checkpoints: dict[str, Path], tmp_path: Path
+    checkpoints, tmp_path
 ) -> None:
     base = shutil.copytree(checkpoints["bert"], tmp_path / "base")
     (base / "README.md").write_text("---\nlicense: gemma\nbase_model: google/gemma-3-270m\n---\nA model.\n")
@@ -201,9 +185,7 @@ def test_license_and_base_model_are_those_that_the_start_states_also_in_a_run_fr
         ("no front matter", {"license": "mit"}, ("mit",)),
     ],
 )
-def test_what_a_folder_states_of_its_license(
-    readme: str | None, config: dict[str, str], licenses: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_what_a_folder_states_of_its_license(readme, config, licenses, tmp_path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "model.safetensors").write_bytes(b"abc")
     if readme is not None:

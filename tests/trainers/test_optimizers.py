@@ -5,6 +5,7 @@ Its learning rate, its decay and the schedule, replayed by AdamW's formula.
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -40,9 +41,8 @@ def assert_trained_as(folder: Path, factors: list[float], rate_of: Callable[[str
     steps = recorded(folder)
     assert len(steps) == len(factors)
     rates_seen = {rate for step in steps for rate in step["rates"]}
-    allowed = [
-        factor * rate_of(name) for factor in factors for name in steps[0]["weights"] if rate_of(name) is not None
-    ]
+    peaks = {rate_of(name) for name in steps[0]["weights"]} - {None}
+    allowed = [factor * peak for factor in factors for peak in peaks]
     assert all(min(abs(rate - each) for each in allowed) <= 1e-12 for rate in rates_seen)
     for name, start in steps[0]["weights"].items():
         rate = rate_of(name)
@@ -68,9 +68,7 @@ def assert_rates_logged(folder: Path, factors: list[float], **peaks: float) -> N
     assert found == [pytest.approx(each) for each in expected]
 
 
-def test_dr_rags_head_and_body_have_their_own_rates(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
-) -> None:
+def test_dr_rags_head_and_body_have_their_own_rates(tmp_path, checkpoints, hotpot_file) -> None:
     test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file)
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "1.0e-3",
              "--model.optimizer.head_learning_rate", "8.0e-3", "--model.optimizer.warmup_fraction", "0.25",
@@ -89,9 +87,7 @@ def test_dr_rags_head_and_body_have_their_own_rates(
     assert len(names) == 4
 
 
-def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
-    tmp_path: Path, checkpoints: dict[str, Path]
-) -> None:
+def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(tmp_path, checkpoints) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "1.0e-3",
              "--model.optimizer.estimator_learning_rate", "4.0e-3", "--model.optimizer.warmup_steps", "3",
@@ -115,9 +111,7 @@ def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
         ("linear", [0, 1 / 2, 1, 3 / 4, 2 / 4, 1 / 4]),
     ],
 )
-def test_a_t5_warms_up_and_decays(
-    tmp_path: Path, checkpoints: dict[str, Path], schedule: str, factors: list[float]
-) -> None:
+def test_a_t5_warms_up_and_decays(tmp_path, checkpoints, schedule, factors) -> None:
     rewrite_runs.write_run(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "2.0e-3",
              "--model.optimizer.warmup_steps", "2", "--model.optimizer.schedule", schedule,
@@ -126,9 +120,7 @@ def test_a_t5_warms_up_and_decays(
     assert_rates_logged(tmp_path, factors, learning_rate=2e-3)
 
 
-def test_a_run_that_is_made_longer_follows_the_schedule_of_its_new_length(
-    tmp_path: Path, checkpoints: dict[str, Path]
-) -> None:
+def test_a_run_that_is_made_longer_follows_the_schedule_of_its_new_length(tmp_path, checkpoints) -> None:
     rewrite_runs.write_run(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, "--name", "whole", *RECORDED)  # two epochs of four steps, linear decay
     fit_here(tmp_path, "--name", "longer", "--trainer.max_epochs", "1")
@@ -152,25 +144,18 @@ def test_groups_decay_matrices_alone_and_leave_frozen_weights_out() -> None:
     assert decay_groups(network.requires_grad_(False).parameters(), 0.5, 0.25) == []
 
 
-class _Trainer:
-    """The limits of a run, which are all that `total_steps` asks for."""
-
-    def __init__(self, steps_per_epoch: int, max_steps: int, max_epochs: int | None) -> None:
-        self.max_steps, self.max_epochs = max_steps, max_epochs
-        self.datamodule = self
-        self.steps_per_epoch = steps_per_epoch
-
-
 @pytest.mark.parametrize(
-    ("max_steps", "max_epochs", "expected"), [(-1, 3, 21), (10, 3, 10), (30, 3, 21), (10, -1, 10), (10, None, 10)]
+    ("max_steps", "max_epochs", "warmup", "expected"),
+    [
+        *((-1, 3, 0, 21), (10, 3, 0, 10), (30, 3, 0, 21), (10, -1, 0, 10), (10, None, 0, 10), (-1, 1, 6, 7)),
+        *((-1, -1, 0, "trainer.max_epochs"), (-1, 1, 7, "warmup_steps 7")),
+    ],
 )
-def test_a_run_ends_at_its_first_limit(max_steps: int, max_epochs: int | None, expected: int) -> None:
-    assert total_steps(_Trainer(7, max_steps, max_epochs)) == expected
-
-
-def test_a_schedule_without_an_end_is_refused() -> None:
-    with pytest.raises(UserError, match=r"give trainer\.max_epochs or trainer\.max_steps"):
-        total_steps(_Trainer(7, -1, -1))
-    with pytest.raises(UserError, match=r"ends after 7 steps, within warmup_steps 7"):
-        total_steps(_Trainer(7, -1, 1), 7)
-    assert total_steps(_Trainer(7, -1, 1), 6) == 7
+def test_a_run_ends_at_its_first_limit_and_a_schedule_needs_an_end(max_steps, max_epochs, warmup, expected) -> None:
+    data = SimpleNamespace(steps_per_epoch=7)
+    trainer = SimpleNamespace(max_steps=max_steps, max_epochs=max_epochs, datamodule=data)
+    if isinstance(expected, int):
+        assert total_steps(trainer, warmup) == expected
+    else:
+        with pytest.raises(UserError, match=expected):
+            total_steps(trainer, warmup)

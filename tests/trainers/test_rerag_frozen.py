@@ -1,13 +1,11 @@
 """A frozen generator of RE-RAG: its log P is computed once, kept on disk, and found by later steps and runs."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from common.errors import UserError
 from common.records import Passage
 from datamodules.cache.number_store import NumberStore
 from models.rerag.causal_generator import CausalGenerator
@@ -15,19 +13,18 @@ from models.rerag.generator import Generator, T5Generator
 from models.rerag.model import ReRagModel
 from models.rerag.parts import load_generator
 from tests.helpers.recorder import HARDLY, RECORDED
-from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers.rerag_data import fid_rows
 from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
 from tests.trainers import test_rerag_training
 from tests.trainers.test_two_processes import same_as_one_process
-from trainers.rerag import ReRagTrainer
 from trainers.rerag_frozen import FrozenGenerator
-from trainers.rerag_options import JointOptimizer, Loss
+from trainers.rerag_options import JointOptimizer
 
 FROZEN = ("--model.optimizer.generator_learning_rate", "0")
 
 
 @pytest.fixture
-def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def rows_read(monkeypatch) -> list[int]:
     """Grows by the number of rows that a generator computes log P of."""
     read: list[int] = []
     for kind in (T5Generator, CausalGenerator):
@@ -41,27 +38,21 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, checkpoints: dict[str, Path]) -> Path:
+def workplace(tmp_path, checkpoints) -> Path:
     """The configuration of a tiny joint run."""
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
     return tmp_path
 
 
 @pytest.mark.numeric
-def test_losses_are_those_of_the_generator_and_later_epochs_run_none(
-    tmp_path: Path, checkpoints: dict[str, Path], rows_read: list[int]
-) -> None:
+def test_losses_are_those_of_the_generator_and_later_epochs_run_none(tmp_path, rerag, rows_read) -> None:
     rows = [{**row, "answers": [*row["answers"], "name9"]} for row in fid_rows(12)]  # one of them in each epoch
-    (tmp_path / "fid.json").write_text(json.dumps(rows))
-    folder = str(checkpoints["t5"])
     losses = {}
     for rate in (0.0, None):
-        module = ReRagTrainer(
-            folder, folder, max_tokens=96, dropout=0.1, optimizer=JointOptimizer(generator_learning_rate=rate)
-        ).load()
+        module = rerag.trainer(dropout=0.1, optimizer=JointOptimizer(generator_learning_rate=rate))
         module.estimator.eval()
         module.generator.train(rate == 0)  # dropout, unless it is frozen
-        data = context_data(tmp_path / "fid.json", module, cache=str(tmp_path / "cache"))
+        data = rerag.data(module, rows, cache=str(tmp_path / "cache"))
         module.trainer = SimpleNamespace(datamodule=data, precision="32-true")
         loader = data.train_dataloader()
         batches = [*loader, *loader]  # two epochs, of other contexts and in other batches
@@ -83,9 +74,7 @@ def test_losses_are_those_of_the_generator_and_later_epochs_run_none(
             assert known[name].item() == pytest.approx(computed[name].item(), abs=1e-6, rel=1e-6)
 
 
-def test_a_run_trains_the_estimator_alone_resumes_exactly_and_exports_both(
-    workplace: Path, checkpoints: dict[str, Path], rows_read: list[int]
-) -> None:
+def test_a_run_trains_the_estimator_alone_resumes_exactly_and_exports_both(workplace, checkpoints, rows_read) -> None:
     options = (*FROZEN, "--model.validation.contexts", "0", "--checkpoint.monitor", "val/recall_1")
     fit_here(workplace, "--name", "whole", *options)
     first = sum(rows_read)
@@ -103,9 +92,7 @@ def test_a_run_trains_the_estimator_alone_resumes_exactly_and_exports_both(
     assert sorted(moments) == sorted(parameter.shape for parameter in estimator.parameters())
 
 
-def test_a_frozen_causal_lm_is_the_base_of_the_estimators_adapter(
-    tmp_path: Path, plain_lm: Path, checkpoints: dict[str, Path], rows_read: list[int]
-) -> None:
+def test_a_frozen_causal_lm_is_the_base_of_the_estimators_adapter(tmp_path, plain_lm, checkpoints, rows_read) -> None:
     test_rerag_training.write_config(tmp_path, plain_lm, None, true_word="gold", false_word="jade")
     options = (*FROZEN, "--model.validation.contexts", "0", "--checkpoint.monitor", "val/gen_nats", "--checkpoint.mode",
                "min", "--trainer.max_epochs", "1")  # fmt: skip
@@ -124,13 +111,13 @@ def test_a_frozen_causal_lm_is_the_base_of_the_estimators_adapter(
 
 
 @pytest.mark.slow
-def test_two_processes_share_what_they_computed(workplace: Path, checkpoints: dict[str, Path]) -> None:
+def test_two_processes_share_what_they_computed(workplace, checkpoints) -> None:
     one = (*RECORDED, *FROZEN, "--trainer.max_steps", "6", "--trainer.limit_val_batches", "0", "--model.dropout", "0",
            "--model.optimizer.learning_rate", HARDLY)  # fmt: skip
     same_as_one_process(workplace, {"two": (), "again": ()}, one, rows=8 * 4)
 
 
-def test_numbers_survive_a_kill_and_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_survive_a_kill_and_damage(tmp_path, capsys) -> None:
     ours, theirs = NumberStore(tmp_path), NumberStore(tmp_path)
     ours.add({1: -0.5, 2: float("-inf"), (1 << 64) - 1: 2.0**-60})
     theirs.add({3: 7.0})
@@ -148,16 +135,10 @@ def test_numbers_survive_a_kill_and_damage(tmp_path: Path, capsys: pytest.Captur
     assert alone.found([1, 2]) == [3.0, None]
 
 
-def test_another_generator_or_precision_finds_nothing(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_another_generator_or_precision_finds_nothing(tmp_path, checkpoints) -> None:
     generator = load_generator(str(checkpoints["t5"])).requires_grad_(False)
     places = {FrozenGenerator(generator, str(tmp_path), "32-true").store.folder}
     generator.network.shared.weight[0, 0] += 1e-6
     places.add(FrozenGenerator(generator, str(tmp_path), "32-true").store.folder)
     places.add(FrozenGenerator(generator, str(tmp_path), "bf16-mixed").store.folder)
     assert len(places) == 3
-
-
-@pytest.mark.parametrize("missing", ["estimator", "generator"])
-def test_a_frozen_generator_needs_both_models(missing: str) -> None:
-    with pytest.raises(UserError, match="generator_learning_rate 0 trains an estimator by a frozen generator"):
-        ReRagTrainer(**{missing: None}, loss=Loss(label_weight=1), optimizer=JointOptimizer(generator_learning_rate=0))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.helpers.loss_cases import ALL2, LOSSES, SHIFT_FREE, Loss, Sets, batches, every_loss, row, tensors
+from tests.helpers.loss_cases import ALL2, LOSSES, SHIFT_FREE, Loss, batches, every_loss, row, tensors
 from trainers.rerag_losses import generation_loss, label_loss
 
 pytestmark = pytest.mark.numeric
@@ -28,7 +28,7 @@ def value_and_gradients(loss: Loss, relevance: Tensor, answer: Tensor, real: Ten
 @pytest.mark.parametrize("junk", [1e30, -1e30, 777.0])
 @given(questions=batches)
 @settings(max_examples=15)
-def test_padding_changes_nothing(name: str, junk: float, questions: Sets) -> None:
+def test_padding_changes_nothing(name, junk, questions) -> None:
     plain = tensors(questions)
     padded = tensors(questions, width=9, junk=junk)
     N = plain[0].shape[1]
@@ -43,7 +43,7 @@ def test_padding_changes_nothing(name: str, junk: float, questions: Sets) -> Non
 @every_loss
 @given(questions=batches, seed=st.integers(0, 99))
 @settings(max_examples=15)
-def test_order_and_company_change_nothing(name: str, questions: Sets, seed: int) -> None:
+def test_order_and_company_change_nothing(name, questions, seed) -> None:
     relevance, answer, real = tensors(questions)
     losses, *gradients = value_and_gradients(LOSSES[name], relevance, answer, real)
     order = torch.randperm(relevance.shape[1], generator=torch.Generator().manual_seed(seed))
@@ -61,7 +61,7 @@ def test_order_and_company_change_nothing(name: str, questions: Sets, seed: int)
 @pytest.mark.parametrize("name", SHIFT_FREE)
 @given(questions=batches, shift=st.floats(-50, 50))
 @settings(max_examples=15)
-def test_the_level_of_the_scores_is_not_identified(name: str, questions: Sets, shift: float) -> None:
+def test_the_level_of_the_scores_is_not_identified(name, questions, shift) -> None:
     relevance, answer, real = tensors(questions)
     torch.testing.assert_close(
         LOSSES[name](relevance + shift, answer, real), LOSSES[name](relevance, answer, real), atol=1e-9, rtol=1e-9
@@ -81,7 +81,7 @@ def test_the_level_of_the_scores_is_not_identified(name: str, questions: Sets, s
         ("tok", True, False),
     ],
 )
-def test_who_learns(name: str, estimator: bool, generator: bool) -> None:
+def test_who_learns(name, estimator, generator) -> None:
     relevance, answer = row(1.0, 0.0, -1.0).requires_grad_(), row(-3.0, -1.0, -2.5).requires_grad_()
     LOSSES[name](relevance, answer, torch.ones(1, 3, dtype=torch.bool)).sum().backward()
     assert bool(relevance.grad is not None and relevance.grad.abs().min() > 1e-3) is estimator
@@ -99,7 +99,7 @@ def test_marginal_pulls_scores_towards_contexts_that_explain_the_answer() -> Non
 
 @given(st.lists(st.floats(-8, 8), min_size=2, max_size=6), st.lists(st.floats(-20, 0), min_size=6, max_size=6))
 @settings(max_examples=30)
-def test_the_printed_form_flattens_the_estimator(scores: list[float], answers: list[float]) -> None:
+def test_the_printed_form_flattens_the_estimator(scores, answers) -> None:
     """Eq. 7 as printed pulls P_RE to uniform, whatever the generator says: its gradient is N P_j - 1."""
     N = len(scores)
     relevance, answer, real = row(*scores), row(*answers[:N]), torch.ones(1, N, dtype=torch.bool)
@@ -117,7 +117,7 @@ def test_the_printed_form_flattens_the_estimator(scores: list[float], answers: l
 
 @every_loss
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_extreme_values_stay_finite(name: str, dtype: torch.dtype) -> None:
+def test_extreme_values_stay_finite(name, dtype) -> None:
     relevance = torch.tensor([[1e4, -1e4, 0, 5], [-1e4, -1e4, 1e4, 1e4], [1e4, 0, 0, 0], [0, 0, 0, 0]], dtype=dtype)
     answer = torch.tensor([[-1e4, 0, -5, -1], [0, -1e4, -1e4, 0], [-1e4, 0, 0, 0], [-1e4] * 4], dtype=dtype)
     real = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 0, 0], [0, 1, 1, 1]]).bool()
@@ -132,12 +132,11 @@ def test_a_question_without_a_true_context_gives_no_listwise_gradient() -> None:
     loss = label_loss(relevance, labels, real, "listwise")
     loss.sum().backward()
     assert loss.item() == 0
-    assert relevance.grad is not None
     assert (relevance.grad == 0).all()
 
 
 @pytest.mark.parametrize("name", SHIFT_FREE)
-def test_one_context_teaches_the_estimator_nothing_but_the_generator(name: str) -> None:
+def test_one_context_teaches_the_estimator_nothing_but_the_generator(name) -> None:
     loss, by_score, _ = value_and_gradients(LOSSES[name], row(3.0), row(-0.4), ALL2[:, :1])
     assert loss.item() == pytest.approx(0.4 if name.startswith("gen") else 0, abs=1e-12)
     assert by_score.abs().item() < 1e-12

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.rerag.marginal_likelihood import log_generated, log_joint, log_prior
-from tests.helpers.loss_cases import ALL2, LN2, LN3, LOSSES, Sets, batches, every_loss, row, sets, tensors
+from tests.helpers.loss_cases import ALL2, LN2, LN3, LOSSES, batches, every_loss, row, sets, tensors
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 
 pytestmark = pytest.mark.numeric
@@ -118,7 +118,7 @@ def brute(name: str, contexts: list[tuple[float, float]]) -> float:
 @every_loss
 @given(questions=batches)
 @settings(max_examples=30)
-def test_every_loss_equals_plain_loops(name: str, questions: Sets) -> None:
+def test_every_loss_equals_plain_loops(name, questions) -> None:
     losses = LOSSES[name](*tensors(questions))
     assert losses.tolist() == pytest.approx([brute(name, contexts) for contexts in questions], rel=1e-9, abs=1e-9)
     assert (losses >= -1e-9).all()
@@ -126,7 +126,7 @@ def test_every_loss_equals_plain_loops(name: str, questions: Sets) -> None:
 
 @given(sets, st.data())
 @settings(max_examples=30)
-def test_marginals_equal_plain_loops(contexts: list[tuple[float, float]], data: st.DataObject) -> None:
+def test_marginals_equal_plain_loops(contexts, data) -> None:
     relevance = torch.tensor([score for score, _ in contexts], dtype=torch.float64)
     prior = softmax(relevance.tolist())
     answers = [data.draw(st.sampled_from(["a", "b", "", "a b"])) for _ in contexts]
@@ -145,13 +145,13 @@ def test_marginals_equal_plain_loops(contexts: list[tuple[float, float]], data: 
 
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if name != "tok"])
-def test_a_question_without_contexts_is_refused(name: str) -> None:
+def test_a_question_without_contexts_is_refused(name) -> None:
     with pytest.raises(ValueError, match=r"questions \[1\] of the batch have no context"):
         LOSSES[name](torch.zeros(2, 2), torch.zeros(2, 2), torch.tensor([[True, True], [False, False]]))
 
 
 @every_loss
-def test_shapes_must_agree(name: str) -> None:
+def test_shapes_must_agree(name) -> None:
     with pytest.raises(ValueError, match="must have one shape"):  # (2, 1) would broadcast
         LOSSES[name](torch.zeros(2, 1), torch.zeros(2, 1), torch.ones(2, 2, dtype=torch.bool))
     if name != "tok":

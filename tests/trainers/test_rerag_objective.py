@@ -5,17 +5,16 @@ The weighted sum of its terms, an answer drawn anew in every epoch.
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import torch
 
+from common.records import Question
 from tests.helpers.recorder import HARDLY, RECORDED, recorded
 from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.runs import fit_here, metrics
 from tests.helpers.tolerances import assert_gradients_close, model_close
 from tests.trainers.test_rerag_training import write_config
-from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss, Text
 
 WEIGHTS = {"kl_weight": 0.5, "token_weight": 0.25, "label_weight": 3.0}
@@ -23,7 +22,7 @@ EPOCHS = 120
 
 
 @pytest.mark.numeric
-def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path, checkpoints, rerag) -> None:
     write_config(tmp_path, checkpoints["t5"], dropout=0.0)
     options = [part for name, weight in WEIGHTS.items() for part in (f"--model.loss.{name}", str(weight))]
     fit_here(tmp_path, *RECORDED, *options, "--model.optimizer.learning_rate", HARDLY, "--trainer.max_steps", "3")
@@ -35,10 +34,7 @@ def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoi
         weighted = sum(weight * term for weight, term in zip((1, *WEIGHTS.values()), terms, strict=True))
         assert row["train/loss"] == model_close(weighted, sum(terms))
 
-    folder = str(checkpoints["t5"])
-    module = ReRagTrainer(
-        folder, folder, max_tokens=48, text=Text(max_answer_tokens=4), dropout=0.0, loss=Loss(**WEIGHTS)
-    ).load()
+    module = rerag.trainer(max_tokens=48, text=Text(max_answer_tokens=4), dropout=0.0, loss=Loss(**WEIGHTS))
     data = context_data(tmp_path / "fid.json", module, contexts=4, questions_per_step=8, tokens_per_bucket=300)
     batch = next(iter(data.train_dataloader()))
     terms = module.losses(batch)
@@ -60,15 +56,9 @@ def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoi
         ({"estimator": None}, {"gen": 1}),
     ],
 )
-def test_which_terms_there_are_and_what_they_weigh(
-    tmp_path: Path, checkpoints: dict[str, Path], options: dict, expected: dict[str, float]
-) -> None:
-    folder = str(checkpoints["t5"])
-    module = ReRagTrainer(
-        **{"estimator": folder, "generator": folder, "max_tokens": 96, "dropout": 0.0, **options}
-    ).load()
-    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
-    data = context_data(tmp_path / "fid.json", module)
+def test_which_terms_there_are_and_what_they_weigh(rerag, options, expected) -> None:
+    module = rerag.trainer(**{"dropout": 0.0, **options})
+    data = rerag.data(module)
     batch = next(iter(data.train_dataloader()))
     module._trainer = data.trainer  # world size and accumulation, as in `context_data`
     with torch.no_grad():
@@ -83,15 +73,10 @@ def test_which_terms_there_are_and_what_they_weigh(
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("ranks", [2, 8])  # 8 ranks exceed the 6 questions of a step: some only keep going
-def test_the_ranks_terms_make_up_those_of_the_step(tmp_path: Path, checkpoints: dict[str, Path], ranks: int) -> None:
-    module = (
-        ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96, loss=Loss(label_weight=1.0))
-        .load()
-        .eval()
-    )
-    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
-    alone = list(context_data(tmp_path / "fid.json", module).train_dataloader())
-    parts = [list(context_data(tmp_path / "fid.json", module, ranks, rank).train_dataloader()) for rank in range(ranks)]
+def test_the_ranks_terms_make_up_those_of_the_step(rerag, ranks) -> None:
+    module = rerag.trainer(loss=Loss(label_weight=1.0)).eval()
+    alone = list(rerag.data(module).train_dataloader())
+    parts = [list(rerag.data(module, 12, ranks, rank).train_dataloader()) for rank in range(ranks)]
     with torch.no_grad():
         for number, whole in enumerate(alone):
             expected = module.losses(whole)
@@ -104,10 +89,8 @@ def test_the_ranks_terms_make_up_those_of_the_step(tmp_path: Path, checkpoints: 
                 assert all(term == 0 for each in idle for term in each.values())
 
 
-def test_steps_are_planned_anew_in_every_epoch(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
-    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96).load()
-    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(30)))
-    data = context_data(tmp_path / "fid.json", module)
+def test_steps_are_planned_anew_in_every_epoch(rerag) -> None:
+    data = rerag.data(rerag.trainer(), 30)
     loader = data.train_dataloader()
     epochs = [[sorted(batch.rows_B.tolist()) for batch in loader] for _ in range(3)]
     for steps in epochs:
@@ -115,32 +98,27 @@ def test_steps_are_planned_anew_in_every_epoch(tmp_path: Path, checkpoints: dict
     assert len({json.dumps(sorted(steps)) for steps in epochs}) == 3  # other company, not only another order
 
 
-def test_every_accepted_answer_is_learnt_as_often(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_every_accepted_answer_is_learnt_as_often(rerag) -> None:
     """Binomial: each of three answers in a third of the epochs, within five standard deviations."""
-    rows = fid_rows(12)
-    for row in rows:
-        row["answers"] += ["yes", "no"]
-    (tmp_path / "fid.json").write_text(json.dumps(rows))
-    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96).load()
-    data = context_data(tmp_path / "fid.json", module)
+    module = rerag.trainer()
+    data = rerag.data(module, [{**row, "answers": [*row["answers"], "yes", "no"]} for row in fid_rows(12)])
+
+    def drawn(question: Question, epochs: int) -> list[str]:
+        return [data.draws.draw(question, 5, "sampled", epoch).answer for epoch in range(epochs)]
+
     deviation = (EPOCHS * (1 / 3) * (2 / 3)) ** 0.5
     for question in data.questions:
-        drawn = [data.draws.draw(question, 5, "sampled", epoch).answer for epoch in range(EPOCHS)]
-        counts = Counter(drawn)
+        counts = Counter(drawn(question, EPOCHS))
         assert set(counts) == set(question.answers)
         assert all(abs(count - EPOCHS / 3) < 5 * deviation for count in counts.values())
-        assert drawn == [
-            data.draws.draw(question, 5, "sampled", epoch).answer for epoch in range(EPOCHS)
-        ]  # resumes exactly
-    orders = {tuple(data.draws.draw(q, 5, "sampled", epoch).answer for q in data.questions) for epoch in range(5)}
-    assert len(orders) == 5  # questions do not change their answers together
+        assert drawn(question, EPOCHS) == drawn(question, EPOCHS)  # resumes exactly
+    assert len({*zip(*(drawn(question, 5) for question in data.questions), strict=True)}) == 5  # not all together
 
     loader = data.train_dataloader()
     learnt = set()
     for _ in range(6):  # what is learnt is what was drawn
         for batch in loader:
-            epoch = loader.epoch
-            sets = [data.draws.draw(data.questions[row], 5, "sampled", epoch) for row in batch.rows_B.tolist()]
-            assert batch.answers_BA.tolist() == module.answer_labels([one.answer for one in sets]).tolist()
+            answers = [drawn(data.questions[row], loader.epoch + 1)[-1] for row in batch.rows_B.tolist()]
+            assert batch.answers_BA.tolist() == module.answer_labels(answers).tolist()
             learnt |= {tuple(ids) for ids in batch.answers_BA.tolist()}
     assert {tuple(ids) for ids in module.answer_labels(["yes", "no"]).tolist()} < learnt

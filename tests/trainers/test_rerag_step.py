@@ -3,11 +3,9 @@
 The contexts it is given, its loss and gradients against the plain formula.
 """
 
-import json
 import random
-from collections.abc import Callable
+import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -20,22 +18,9 @@ from datamodules.examples.context_sets import ContextBatch, pick_contexts, relev
 from datamodules.rerag import ReRagData
 from models.lora import Lora
 from tests.conftest import NAMES
-from tests.helpers.rerag_data import context_data, fid_rows
 from tests.helpers.tolerances import assert_gradients_close, model_close
 from trainers.rerag import ReRagTrainer
-from trainers.rerag_options import Loss, Text
-
-
-@pytest.fixture
-def batch_of(tmp_path: Path) -> Callable[..., tuple[ReRagData, ContextBatch]]:
-    """Makes a module's first training batch, of all questions of a step, outside Lightning's trainer."""
-    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
-
-    def make(module: ReRagTrainer, **options: object) -> tuple[ReRagData, ContextBatch]:
-        data = context_data(tmp_path / "fid.json", module, **options)
-        return data, next(iter(data.train_dataloader()))
-
-    return make
+from trainers.rerag_options import JointOptimizer, Loss, Text
 
 
 def test_contexts_are_picked_as_said() -> None:
@@ -66,7 +51,7 @@ def test_contexts_are_picked_as_said() -> None:
     assert places == {0, 1, 2, 3}  # or a reader of all contexts learns where the gold ones stand
 
 
-def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkpoints, batch_of) -> None:
+def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(rerag) -> None:
     passages = [Passage.of("Paris Match", "Paris is not Parisian. In Paris, 1999."), Passage.of("t", "nothing")]
     changed = substitute(passages, "Paris", r"New \\1 York")
     assert changed[0].text == r"New \\1 York is not Parisian. In New \\1 York, 1999."
@@ -74,8 +59,8 @@ def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkp
     assert changed[1] == passages[1]
     assert shape("New York in 1999") == "A A a 0"
 
-    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96).load()
-    data, _ = batch_of(module, substitution=1.0)
+    module = rerag.trainer()
+    data = rerag.data(module, substitution=1.0)
     learnt = set()
     for epoch in range(6):
         for question in data.questions:
@@ -84,9 +69,8 @@ def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkp
             assert gold.text == f"the director of {gold.title} is {one.answer} ."
             learnt.add((question.id, one.answer))
     assert len(learnt) > 2 * len(data.questions)
-    assert (
-        data.draws.draw(data.questions[0], 5, "sampled", -1).answer == data.questions[0].answers[0]
-    )  # validation is as it is
+    validated = data.draws.draw(data.questions[0], 5, "sampled", -1)
+    assert validated.answer == data.questions[0].answers[0]  # as it is
 
 
 def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, models: dict, tokenizer) -> torch.Tensor:
@@ -110,15 +94,10 @@ def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, model
             logps.append(out.gather(1, labels[0][:, None]).sum())
         score, logp = torch.stack(scores), torch.stack(logps)
         p_re, q_g = score.softmax(0), logp.detach().softmax(0)
-        gen = (
-            -torch.log((p_re * logp.exp()).sum())
-            if module.preset.gen_form == "marginal"
-            else -(p_re.log() + logp).sum()
-        )
-        if module.preset.kl_direction == "generator_to_estimator":
-            kl = (q_g * (q_g.log() - p_re.log())).sum()
-        else:
-            kl = (p_re * (p_re.log() - q_g.log())).sum()
+        marginal, joint = -torch.log((p_re * logp.exp()).sum()), -(p_re.log() + logp).sum()
+        gen = marginal if module.preset.gen_form == "marginal" else joint
+        q_to_p, p_to_q = (q_g * (q_g.log() - p_re.log())).sum(), (p_re * (p_re.log() - q_g.log())).sum()
+        kl = q_to_p if module.preset.kl_direction == "generator_to_estimator" else p_to_q
         total = total + (gen + 0.7 * kl) / len(batch.rows_B) + 0.3 * torch.stack(others).sum() / pairs
     return total
 
@@ -127,24 +106,17 @@ def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, model
 @pytest.mark.parametrize(
     ("preset", "options"), [("released", {}), ("paper", {}), ("ours", {"bucket_checkpointing": True})]
 )
-def test_a_step_equals_the_plain_formula(checkpoints, batch_of, preset: str, options: dict) -> None:
-    folder = str(checkpoints["t5"])
-    module = ReRagTrainer(
-        folder,
-        folder,
-        max_tokens=96,
-        preset=preset,
-        text=Text("fid", answer_prefix=""),
-        loss=Loss(kl_weight=0.7, token_weight=0.3),
-        **options,
-    ).load()
-    module.eval()
-    data, batch = batch_of(module)
+def test_a_step_equals_the_plain_formula(checkpoints, rerag, preset, options) -> None:
+    text, loss = Text("fid", answer_prefix=""), Loss(kl_weight=0.7, token_weight=0.3)
+    module = rerag.trainer(preset=preset, text=text, loss=loss, **options).eval()
+    data = rerag.data(module)
+    batch = next(iter(data.train_dataloader()))
     assert len(batch.buckets) > 1
     assert not batch.real_BN.all()  # ragged
     terms = module.losses(batch)
     loss = terms["gen"] + 0.7 * terms["re"] + 0.3 * terms["tok"]
     loss.backward()
+    folder = str(checkpoints["t5"])
     models = {name: AutoModelForSeq2SeqLM.from_pretrained(folder).eval() for name in ("estimator", "generator")}
     reference = plain_loss(module, data, batch, models, AutoTokenizer.from_pretrained(folder))
     reference.backward()
@@ -156,29 +128,22 @@ def test_a_step_equals_the_plain_formula(checkpoints, batch_of, preset: str, opt
         assert_gradients_close(ours, theirs, int(batch.real_BN.sum()), name)
 
 
-def test_a_protocol_sets_every_option_and_each_can_be_set_alone(checkpoints) -> None:
-    folder = str(checkpoints["t5"])
-    released = ReRagTrainer(folder, folder, preset="released", max_tokens=96).load()
+def test_a_protocol_sets_every_option_and_each_can_be_set_alone(rerag) -> None:
+    released = rerag.trainer(preset="released")
     assert released.preset.kl_direction == "generator_to_estimator"
     assert released.generator.encode.format == released.estimator.encode.format == "re_rag_train"
     assert released.generator.answer_prefix == "Answer: "
     assert released.generator.network.generation_config.repetition_penalty == 2.5
-    text, loss = Text(answer_prefix=""), Loss("per_context")
-    mixed = ReRagTrainer(folder, folder, preset="released", text=text, loss=loss, max_tokens=96).load()
-    assert mixed.preset.gen_form == "per_context"
+    mixed = rerag.trainer(preset="released", text=Text(answer_prefix=""), loss=Loss("per_context"))
+    assert (mixed.preset.gen_form, mixed.preset.kl_direction) == ("per_context", "generator_to_estimator")
     assert mixed.generator.answer_prefix == ""
-    assert mixed.preset.kl_direction == "generator_to_estimator"
 
 
-def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> None:
-    module = (
-        ReRagTrainer(str(checkpoints["bert"]), str(checkpoints["t5"]), max_tokens=96, loss=Loss(label_weight=1.0))
-        .load()
-        .eval()
-    )
+def test_an_encoder_only_estimator_reads_its_own_tokens_and_its_word_embeddings_alone_can_be_frozen(rerag) -> None:
+    module = rerag.trainer("bert", loss=Loss(label_weight=1.0), freeze_embeddings=True).eval()
     assert len(module.encoders) == 2
     assert module.token_weight == 0
-    _, batch = batch_of(module)
+    batch = next(iter(rerag.data(module).train_dataloader()))
     terms = module.losses(batch)
     assert set(terms) == {"gen", "re", "label"}
     scores = module(batch)
@@ -186,17 +151,22 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
     assert (scores.answer_logp_BN[batch.real_BN] < 0).all()
     sum(terms.values()).backward()
     assert module.estimator.network.classifier.weight.grad.abs().sum() > 0
-    with pytest.raises(UserError, match=r"has no LM head: set loss\.label_form to pointwise or listwise"):
-        ReRagTrainer(
-            str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0, label_form="vocabulary"), max_tokens=96
-        ).load()
-    with pytest.raises(UserError, match=r"model\.lora is for a causal LM, and neither model is one"):
-        ReRagTrainer(str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0), lora=Lora(8)).load()
-
-
-def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints: dict[str, Path]) -> None:
-    module = ReRagTrainer(
-        str(checkpoints["bert"]), None, loss=Loss(label_weight=1.0), max_tokens=96, freeze_embeddings=True
-    ).load()
-    frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
+    frozen = [name for name, parameter in module.estimator.named_parameters() if not parameter.requires_grad]
     assert [name.rpartition(".embeddings.")[2] for name in frozen] == ["word_embeddings.weight"]
+
+
+LABELS = Loss(label_weight=1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"loss": Loss(label_weight=1.0, label_form="vocabulary")}, "loss.label_form"),
+        ({"loss": LABELS, "lora": Lora(8)}, "model.lora"),
+        ({"loss": LABELS, "optimizer": JointOptimizer(generator_learning_rate=0)}, "model.generator"),
+        ({"generator": "t5", "estimator": None, "optimizer": JointOptimizer(generator_learning_rate=0)}, "model.est"),
+    ],
+)
+def test_options_that_do_not_fit_the_models_are_refused(rerag, options, named) -> None:
+    with pytest.raises(UserError, match=re.escape(named)):
+        rerag.trainer(**{"estimator": "bert", "generator": None, **options})

@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -122,7 +121,7 @@ def sets_of(count: int) -> list[ContextSet]:
     return [ContextSet(q, tuple(chance.sample(CROWD, 4)), (True, False, False, False), "x") for q in questions]
 
 
-def test_every_temperature_reads_what_a_reader_under_those_weights_reads(checkpoints: dict[str, Path]) -> None:
+def test_every_temperature_reads_what_a_reader_under_those_weights_reads(checkpoints) -> None:
     reader = generator(checkpoints).eval()
     vary(reader.network, 3)
     sets, scores = sets_of(12), torch.randn(12, 4, generator=torch.Generator().manual_seed(0)) / 2

@@ -9,14 +9,13 @@ import pytest
 import torch
 from jsonargparse import Namespace
 from pytorch_lightning.cli import instantiate_module
-from safetensors.torch import load_file
 from torch import Tensor
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
 from models.serving_manifest import write_manifest
-from tests.helpers.every_trainer import PREPARE, Place
-from tests.helpers.tiny_runs import checkpoint_of, fit
+from tests.helpers.every_trainer import PREPARE
+from tests.helpers.tiny_runs import checkpoint_of, fit, served
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_extractive import ExtractiveTrainer
 from trainers.drrag import DrRagTrainer
@@ -55,15 +54,10 @@ def exported(module: RunModule, folder: Path) -> dict[str, Tensor]:
     return served(folder)
 
 
-def served(folder: Path) -> dict[str, Tensor]:
-    files = [each for each in folder.glob("*/model.safetensors")]
-    return {f"{each.parent.name}.{name}": value for each in files for name, value in load_file(each).items()}
-
-
 @pytest.mark.parametrize(
     "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.whole_run) for name in TRAINERS]
 )
-def test_a_trainer_starts_from_all_that_a_run_leaves_with_its_weights(name: str, place: Place, tmp_path: Path) -> None:
+def test_a_trainer_starts_from_all_that_a_run_leaves_with_its_weights(name, place, tmp_path) -> None:
     PREPARE[name](place)
     run = fit("first", *SHORT)
     before, best = digests(run), served(run / "serving")
@@ -92,7 +86,7 @@ def test_a_trainer_starts_from_all_that_a_run_leaves_with_its_weights(name: str,
 
 
 @pytest.mark.whole_run
-def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
+def test_what_is_not_the_trainer_s_is_refused_in_one_line(place) -> None:
     PREPARE["rewriter"](place)
     own = fit("own", *SHORT, "--model.adapters", "per_strategy")
     rewriter = fit("rewriter", *SHORT)
@@ -134,7 +128,7 @@ def test_what_is_not_the_trainer_s_is_refused_in_one_line(place: Place) -> None:
         ReRagTrainer(estimator=None, generator=f"{rewriter}/best.ckpt", max_tokens=24).load()
 
 
-def test_a_t5_of_an_earlier_release_is_refused_with_what_to_give(place: Place) -> None:
+def test_a_t5_of_an_earlier_release_is_refused_with_what_to_give(place) -> None:
     """Its serving folder, of span corruption; the plain folder in it is a T5 like any other."""
     serving = Path("serving")
     shutil.copytree(place.model("t5"), serving / "t5")

@@ -32,7 +32,7 @@ def counted(network: PreTrainedModel, **inputs: torch.Tensor) -> int:
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_flops_of_an_encoder_decoder(tied: bool) -> None:
+def test_flops_of_an_encoder_decoder(tied) -> None:
     config = T5Config(
         vocab_size=500, d_model=64, d_kv=16, d_ff=256, num_layers=3, num_heads=4, decoder_start_token_id=0,
         tie_word_embeddings=tied,
@@ -48,7 +48,7 @@ def test_flops_of_an_encoder_decoder(tied: bool) -> None:
         )
 
 
-def test_flops_of_an_encoder_and_of_frozen_weights(checkpoints: dict[str, Path]) -> None:
+def test_flops_of_an_encoder_and_of_frozen_weights(checkpoints) -> None:
     network = AutoModelForSequenceClassification.from_pretrained(checkpoints["bert"])
     per_input, per_target = flops_per_token(network)
     ids = torch.ones(16, 4, dtype=torch.long)
@@ -65,7 +65,7 @@ def rates(folder: Path, name: str) -> list[dict[str, float]]:
 
 
 @pytest.mark.whole_run
-def test_rates_are_logged_at_every_logged_step(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_rates_are_logged_at_every_logged_step(tmp_path, checkpoints) -> None:
     (tmp_path / "hotpot.json").write_text(json.dumps(hotpot_rows(40)))
     write_config(tmp_path, checkpoints["bert"], tmp_path / "hotpot.json")
     options = ("--trainer.log_every_n_steps", "2", "--trainer.val_check_interval", "3", "--trainer.max_epochs", "1")

@@ -28,7 +28,7 @@ def untrained(network: torch.nn.Module, loss: Tensor) -> list[str]:
 
 
 @pytest.mark.parametrize("family", ESTIMATORS)
-def test_every_trained_parameter_of_an_estimator_gets_a_gradient(checkpoints: dict[str, Path], family: str) -> None:
+def test_every_trained_parameter_of_an_estimator_gets_a_gradient(checkpoints, family) -> None:
     estimator = RelevanceEstimator.build(str(checkpoints[family]), 48).train()
     ids, ones = torch.full((2, 32), 6), torch.ones(2, 32, dtype=torch.long)
     assert untrained(estimator, estimator(ids, ones).score_P.sum()) == []
@@ -36,9 +36,7 @@ def test_every_trained_parameter_of_an_estimator_gets_a_gradient(checkpoints: di
 
 @pytest.mark.parametrize("attention", ["fused", "full", "block_sparse"])
 @pytest.mark.parametrize("family", CLASSIFIERS)
-def test_every_trained_parameter_of_a_classifier_gets_a_gradient(
-    checkpoints: dict[str, Path], family: str, attention: str
-) -> None:
+def test_every_trained_parameter_of_a_classifier_gets_a_gradient(checkpoints, family, attention) -> None:
     if attention == "block_sparse" and family in ("big_bird", "longformer"):
         pytest.skip("too few positions for block-sparse attention, or another kind of attention")
     classifier = TripleClassifier.build(str(checkpoints[family]), 48, attention).train()
@@ -62,7 +60,7 @@ def option(checkpointing: str) -> tuple[str, ...]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ESTIMATORS)
-def test_estimators(tmp_path: Path, checkpoints: dict[str, Path], family: str) -> None:
+def test_estimators(tmp_path, checkpoints, family) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"], dropout=0.0)
     one = (*ALIKE, "--model.estimator", str(checkpoints[family]))
     same_as_one_process(tmp_path, {each: option(each) for each in CHECKPOINTING}, one, rows=8 * 4)
@@ -70,7 +68,7 @@ def test_estimators(tmp_path: Path, checkpoints: dict[str, Path], family: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", CLASSIFIERS)
-def test_classifiers(tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, family: str) -> None:
+def test_classifiers(tmp_path, checkpoints, hotpot_file, family) -> None:
     test_drrag.write_config(tmp_path, checkpoints[family], hotpot_file, dropout=0.0)
     one = (*ALIKE, "--model.optimizer.head_learning_rate", HARDLY)
     same_as_one_process(tmp_path, {each: option(each) for each in CHECKPOINTING[:2]}, one, rows=500 // 20)

@@ -1,6 +1,6 @@
 """Uses of Lightning beyond its documented interface, which exact resume needs.
 
-tests/trainers/run/test_lightning_private.py fails when a release of Lightning changes it.
+tests/trainers/run/test_checkpoints.py fails when a release of Lightning changes it.
 """
 
 import pytorch_lightning as pl

@@ -128,7 +128,7 @@ class Study:
                 name: {key: value for key, value in each.settings.items() if isinstance(value, str | int | tuple)}
                 for name, each in self.methods.items()
             },
-            "further indexes": index_records(others),
+            "further indexes": {name: index_records(each) for name, each in others.items()},
             "passages scored": scored.count,
         }
         return findings

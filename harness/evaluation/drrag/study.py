@@ -106,7 +106,7 @@ class Study:
         findings.settings |= {
             "classifier": {"sha256": manifest_sha256(system.serving), "computed in": dtype},
             "selection": asdict(system.selection),
-            "further indexes": index_records(self.baselines),
+            "further indexes": {name: index_records(each) for name, each in self.baselines.items()},
             "pairs scored": scored.count,
         }
         return findings

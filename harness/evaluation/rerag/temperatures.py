@@ -38,7 +38,7 @@ class Fitted:
 def identity(system: ReRag, encoder: SentenceEncoder | None) -> object:
     """The origin of scores: the encoder's recipe, or the retriever's class and indexes; None: the file."""
     if system.retriever is not None:
-        indexes = [[each["kind"], each["corpus"]] for each in index_records({"": system.retriever})[""]]
+        indexes = [[each["kind"], each["corpus"]] for each in index_records(system.retriever)]
         return {"retriever": type(system.retriever).__name__, "indexes": indexes}
     return encoder and encoder.recipe
 

@@ -1,6 +1,6 @@
 """Parses a language model's conversion of a window.
 
-Headings with levels by their numbers, pages given back, garbled text detected.
+Headings with levels by their numbers, padding taken out, pages given back, garbled text detected.
 """
 
 import re
@@ -39,7 +39,7 @@ def converted(reply: str, window: Window) -> list[Block]:
         reply = fenced[1]
     files = {f"images/{block.file}": block.data for block in window.blocks if isinstance(block, Image)}
     blocks = [_levelled(block) for block in parse_blocks(reply, files.get)]
-    blocks = _with_all_images(blocks, window)
+    blocks = _with_all_images(_own(blocks, window), window)
     source = plain(window.blocks)
     printed = f" {' '.join(words(source))} "
     result = "\n".join(" ".join(_words(block, printed)) for block in blocks)
@@ -68,6 +68,23 @@ def _levelled(block: Block) -> Block:
     if isinstance(block, Heading) and (match := _NUMBER.match(f"{block.text} ")):
         return replace(block, level=min((match["named"] or match["plain"]).count(".") + 1, MAX_LEVELS))
     return block
+
+
+def _own(blocks: Sequence[Block], window: Window) -> list[Block]:
+    """The blocks without those at both ends that convert the padding."""
+    own, before, after = (_runs(words(text)) for text in (plain(window.blocks), window.before, window.after))
+    start, end = 0, len(blocks)
+    while start < end and _is_of(blocks[start], before, own):
+        start += 1
+    while end > start and _is_of(blocks[end - 1], after, own):
+        end -= 1
+    return list(blocks[start:end])
+
+
+def _is_of(block: Block, padding: Counter[tuple[str, ...]], own: Counter[tuple[str, ...]]) -> bool:
+    """Whether a block is from the padding rather than from the window itself."""
+    runs = _runs(_words(block))
+    return (runs & padding).total() > (runs & own).total()
 
 
 def _with_all_images(blocks: list[Block], window: Window) -> list[Block]:

@@ -9,13 +9,12 @@ import pytest
 
 from common.records import Passage
 from datamodules.drrag import DrRagData
-from datamodules.examples.audit import audit
 from datamodules.examples.data_files import QuestionDataFile
-from datamodules.examples.triples import Sampling, draw
+from datamodules.examples.triples import Sampling
 from datamodules.formats.mined_negatives import Mined
 from datamodules.formats.reading import read_questions
 from tests.helpers.layout_rows import MUSIQUE
-from tests.helpers.mined_files import read_mined, write_mined
+from tests.helpers.mined_files import write_mined
 from tests.helpers.tiny_runs import set_up
 from trainers.drrag import DrRagTrainer
 
@@ -84,30 +83,6 @@ def test_batches_are_those_of_earlier_releases(files: Path, module: DrRagTrainer
         digest.update(str((len(one.ids_PT), int(one.attention_PT.sum(dim=1).max()))).encode())
         assert len(batches) > 20
         assert digest.hexdigest() == EARLIER
-
-
-def test_every_draw_is_that_of_files_in_memory(files: Path, module: DrRagTrainer, large: bool) -> None:
-    data = read(files, module, cache=str(files / "cache"))
-    mined = read_mined([str(files / "mined.jsonl"), str(files / "again.jsonl")])
-    for epoch in range(3):
-        expected: list[Any] = []
-        for question in data.questions:
-            found = mined.get(question.id, Mined())
-            expected += draw(question, found, SAMPLING, 0, epoch, found.hits)
-        drawn = data._epoch(epoch)
-        assert list(drawn.examples) == expected
-        assert len(expected) > 60
-        encode = module.classifier.encode
-        assert [drawn.encoded(row) for row in range(len(drawn))] == [encode(*each.texts) for each in expected]
-        assert drawn.untruncated().tolist() == [encode.untruncated(*each.texts) for each in expected]
-        assert drawn.lengths().max() <= 96
-        assert drawn.positive.tolist() == [each.positive for each in expected]
-        if epoch == 0:
-            report = audit(
-                list(data.questions), expected, mined, drawn.lengths().tolist(), 96, drawn.untruncated().tolist()
-            )
-            assert data.audit == report | {key: data.audit[key] for key in data.audit.keys() - report.keys()}
-    assert (files / "cache").exists() == large
 
 
 @pytest.mark.usefixtures("on_disk")

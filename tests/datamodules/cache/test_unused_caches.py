@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -81,11 +82,14 @@ def test_a_store_of_another_version_is_not_read_and_goes_as_well(
     assert not earlier.exists()
 
 
-def test_a_store_is_as_young_as_its_last_opening(folder: Path) -> None:
+@pytest.mark.parametrize("why", ["has been opened since", "is being written"])
+def test_an_old_store_stays(why: str, folder: Path) -> None:
     old = store(folder, "old")
     age(old, 31)
-    assert store(folder, "old") == old
-    store(folder, "new")
+    if why == "has been opened since":
+        assert store(folder, "old") == old
+    with exclusive(old) if why == "is being written" else nullcontext():
+        store(folder, "new")
     assert old.exists()
 
 
@@ -105,14 +109,6 @@ def test_a_store_that_another_process_reads_stays(folder: Path) -> None:
     assert process.communicate("\n", timeout=30)[0] == "old\n"
     store(folder, "newer")
     assert not old.exists()
-
-
-def test_a_store_that_is_being_written_stays(folder: Path) -> None:
-    old = store(folder, "old")
-    age(old, 31)
-    with exclusive(old):
-        store(folder, "new")
-    assert old.exists()
 
 
 @pytest.mark.parametrize("name", ["notes", "f" * 31, "0123456789abcdef0123456789abcdeg"])

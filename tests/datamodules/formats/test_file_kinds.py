@@ -7,8 +7,6 @@ import io
 import json
 import lzma
 import os
-import pickle
-import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +20,6 @@ from datamodules.formats.csv_rows import csv_rows
 from datamodules.formats.mined_negatives import Mined
 from datamodules.formats.open_data import content_files, rows
 from datamodules.formats.reading import check_questions, read_passages, read_questions
-from harness.retrievers.keywords import _given
 from tests.helpers.layout_rows import HOTPOT, as_lines, as_list, source
 from tests.helpers.mined_files import read_mined, write_mined
 
@@ -35,15 +32,6 @@ def zipped(**files: bytes) -> bytes:
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    return target.getvalue()
-
-
-def tarred(content: bytes) -> bytes:
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w") as archive:
-        about = tarfile.TarInfo("a.json")
-        about.size = len(content)
-        archive.addfile(about, io.BytesIO(content))
     return target.getvalue()
 
 
@@ -64,7 +52,6 @@ def parquet(rows: list[dict]) -> bytes:
     return target.getvalue().to_pybytes()
 
 
-HOTPOT_LINES = json.dumps(HOTPOT, indent=1).split("\n")
 JSONL = as_lines(ROWS).encode()
 PACKED: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress,
@@ -188,64 +175,6 @@ def test_parquet(tmp_path: Path) -> None:
     ]
 
 
-OTHER_KINDS = {
-    b"\x28\xb5\x2f\xfd" + b"0" * 40: "a Zstandard archive: unpack it, and give the file in it, e.g. by zstd -d.",
-    tarred(JSONL): "a tar archive: unpack it, and give the file in it, e.g. by tar -xf.",
-    gzip.compress(tarred(JSONL)): "a tar archive: unpack it, and give the file in it, e.g. by tar -xf.",
-    zipped(a=b"{}", b=b"{}"): "a zip archive of 2 files: unpack it, and give one of them.",
-    gzip.compress(parquet(ROWS)): "a Parquet file in an archive: unpack it, and give the file in it.",
-    parquet(ROWS)[:200]: "a corrupt Parquet file (",
-    zipped(
-        **{"[Content_Types].xml": b"<x/>", "xl/workbook.xml": b"<x/>"}
-    ): "an Excel workbook: save its sheet as CSV (UTF-8).",
-    zipped(**{"[Content_Types].xml": b"<x/>", "word/document.xml": b"<x/>"}): "an Office document: type infer.py index",
-    b"%PDF-1.7\n": "a PDF file: type infer.py index --documents FOLDER for documents.",
-    b"SQLite format 3\x00": "an SQLite database: write its rows as JSON Lines, CSV or Parquet.",
-    b"\n<!DOCTYPE html><html>": "an HTML page, perhaps a server's answer",
-    b'<?xml version="1.0"?>': "an XML file: write its rows",
-    pickle.dumps(ROWS): "a pickle of Python, which is not read",
-    b"version https://git-lfs.github.com/spec/v1\noid": "a pointer of Git LFS",
-}
-
-
-@pytest.mark.parametrize(("content", "kind"), OTHER_KINDS.items(), ids=[kind[:20] for kind in OTHER_KINDS.values()])
-def test_other_kinds_are_named(content: bytes, kind: str, tmp_path: Path) -> None:
-    file = source(tmp_path, content)
-    with pytest.raises(DataError) as caught:
-        list(read_questions("hotpotqa", file))
-    assert str(caught.value).startswith(f"{file} is {kind}")
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        (json.dumps({"version": 1, "data": [HOTPOT]}), "The rows are in its field 'data': give a file of these alone"),
-        (
-            as_lines([HOTPOT]).replace("\n", ",\n") * 2,
-            f"1, column {len(as_lines([HOTPOT]))}: invalid JSON: a comma after a row",
-        ),
-        (
-            json.dumps(HOTPOT, indent=1).replace('"level"', "level"),
-            f"line {len(HOTPOT_LINES) - 1}, column 2: invalid JSON",
-        ),
-        (json.dumps(HOTPOT, indent=1)[:-9], "is truncated: 0 rows read"),
-        ("question\nWho?\n", "line 2: field '_id' or 'id' is missing"),
-        ("Who?\nWhy?\n", "line 1: no header: a table begins with the names of its columns"),
-        (as_lines([HOTPOT]).encode("utf-16")[:-3], "is truncated: 0 rows read"),
-        (as_lines([HOTPOT]).encode("utf-16")[:-2] + b"\x00\xd8x\x00", "not UTF-16: illegal UTF-16 surrogate"),
-        (bz2.compress(JSONL)[:-9], "is truncated: 0 rows read"),
-        (b"BZh9" + b"0" * 99, "is a corrupt archive after 0 rows (Invalid data stream)"),
-        (lzma.compress(JSONL)[:-9] + b"012345678", "is a corrupt archive after 0 rows"),
-        (zipped(a=JSONL)[:-9], "is a corrupt archive after 0 rows (File is not a zip file)"),
-    ],
-)
-def test_faults_of_these_kinds(content: str | bytes, expected: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError) as caught:
-        list(read_questions("hotpotqa", source(tmp_path, content, "a.csv")))
-    assert expected in str(caught.value)
-
-
 def test_a_cut_within_a_character_of_utf_16(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"is truncated: [12] rows read"):
         list(rows(source(tmp_path, table(",").encode("utf-16")[:-1], "a.csv")))
@@ -267,10 +196,8 @@ def test_a_pipe_is_read_again(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_mined_negatives_and_keywords_of_these_kinds(tmp_path: Path) -> None:
+def test_mined_negatives_in_an_archive(tmp_path: Path) -> None:
     mined = tmp_path / "mined.jsonl"
     write_mined(mined, [("q", Mined(PASSAGES))])
     mined.write_bytes(gzip.compress(mined.read_bytes()))
     assert read_mined([str(mined)]) == {"q": PASSAGES}
-    words = Path(source(tmp_path, "LM317\nAD9361\n".encode("utf-16")))
-    assert _given(words) == ["ad9361", "lm317"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from common.records import GoldSegment, Passage, Question, clean
 from datamodules.formats.reading import read_passages, read_questions
+from datamodules.formats.recognition import layouts, question_layouts
 from tests.helpers.layout_rows import (
     AMBIGNQ,
     CORPUS,
@@ -21,9 +22,12 @@ from tests.helpers.layout_rows import (
     HOTPOT,
     HUB_HOTPOT,
     IRCOT,
+    JSON,
     LONDON,
     MASQA,
     MUSIQUE,
+    OWN,
+    ROWS,
     STRATEGYQA,
     TWOWIKI,
     as_csv,
@@ -295,3 +299,31 @@ def test_text_survives_but_for_cleaning(title: str, text: str) -> None:
 
     assert passage({"title": title, "text": text}) == Passage.of(title, text)
     assert passage({"title": title, "text": text}).text == clean(text)
+
+
+@pytest.mark.parametrize("layout", sorted(ROWS))
+def test_every_layout_knows_its_own_rows_and_no_other(layout: str, tmp_path: Path) -> None:
+    assert set(ROWS) == set(layouts())
+    for other, row in ROWS.items():
+        file = source(tmp_path, as_lines([row]))
+        if other == layout:
+            ships = layout not in question_layouts() or next(read_questions(layout, file)).passages
+            assert not ships or list(read_passages(layout, [file]))
+        elif (layout, other) != ("questions", "masqa"):  # a question and its answer are questions
+            told = f"looks like {other}: use layout {other} instead of {layout}"  # our few fields fit many files
+            with pytest.raises(DataError, match=told if other not in OWN else None):
+                list(read_passages(layout, [file]))
+
+
+@pytest.mark.parametrize("layout", sorted(ROWS))
+@given(data=st.data())
+def test_a_row_with_any_junk_in_it_is_read_or_named(
+    layout: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No fault of a row escapes as anything but a DataError with the file and the line."""
+    row = ROWS[layout] | data.draw(st.dictionaries(st.sampled_from(sorted(ROWS[layout])), JSON, min_size=1))
+    file = source(tmp_path_factory.getbasetemp(), as_lines([ROWS[layout], row]), f"{layout}.jsonl")
+    try:
+        list(read_passages(layout, [file]) if layout == "jsonl" else read_questions(layout, file))
+    except DataError as error:
+        assert str(error).startswith(f"{file}, line 2: ")  # noqa: PT017 - most rows are read without one

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, UserError
+from common.errors import DataError
 from common.records import Question, Source, clean
 from common.validation_split import validation_shares
 from datamodules.cache.splits import split_questions
 from datamodules.examples.context_sets import relevant, shares_of_grades
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
-from datamodules.formats.reading import read_joined_questions, read_passages, read_questions
+from datamodules.formats.reading import read_joined_questions, read_passages
 from datamodules.formats.recognition import AUTO, recognized
 from datamodules.formats.rewrites import read_rewrites
 from datamodules.formats.row_counts import RowCounts
@@ -36,20 +36,6 @@ def test_a_file_is_recognized_by_its_first_row(layout: str) -> None:
     assert recognized(ROWS[layout], "file") == layout
     further = {} if layout in ("questions", "judgements", "jsonl") else {"text": "with a column of another layout"}
     assert recognized(ROWS[layout] | further, "file") == layout
-
-
-@pytest.mark.parametrize(
-    ("row", "seen"),
-    [
-        ({"_id": "5", "question": "Who?", "context": [["Tarn", ["A lake."]]]}, "'_id', 'question', 'context'"),
-        ({"prompt": "Who?", "completion": "Ada"}, "'prompt', 'completion'"),
-        ({"id": 1, "text": "A lake."}, "'id', 'text'"),
-    ],
-)
-def test_what_is_not_recognized_is_asked_for_with_its_fields(row: dict, seen: str, tmp_path: Path) -> None:
-    file = written(tmp_path, "file.jsonl", json.dumps(row))
-    with pytest.raises(DataError, match=f"not recognized as questions: the first row has the fields {seen}"):
-        read(file)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -139,25 +125,6 @@ def test_a_judgement_below_one_is_relevant_and_a_share_of_the_highest(given: str
     }
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"question": "Q?", "gold": [["a"]]}', "an id of field 'gold' is a list"),
-        ('{"question": "Q?", "answers": {"a": 1}}', "item of field 'answers|answer' is an object"),
-        ('{"question": "Q?", "passages": [7]}', "item 1 of field 'passages' is a number, not an object"),
-        ('{"question": "Q?", "passages": [{"text": "a", "label": "maybe"}]}', "'label' is \"maybe\", not a finite"),
-        ('{"question": "Q?", "gold": "[a, b]"}', "field 'gold' is '[a, b]', which begins like a list and is none"),
-        ('{"query": "Q?", "doc_id": "a", "label": "good"}', "not a finite number"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_line(content: str, message: str, tmp_path: Path) -> None:
-    file = written(tmp_path, "file.jsonl", content)
-    with pytest.raises(DataError) as caught:
-        read(file)
-    assert str(caught.value).startswith(f"{file}, line 1: ")
-    assert message in str(caught.value)
-
-
 def test_a_corpus_by_a_spreadsheet_keeps_ids_and_other_columns(tmp_path: Path) -> None:
     file = written(tmp_path, "corpus.csv", "ID,Title,Text,Page No\n007,Tarn,A lake.,4\n")
     (passage,) = read_passages(AUTO, [file])
@@ -174,11 +141,6 @@ def test_rewrites_by_a_spreadsheet(tmp_path: Path) -> None:
     )  # fmt: skip
     with pytest.raises(DataError, match="not recognized as rewrites: the first row has the fields 'question'"):
         list(read_rewrites(AUTO, written(tmp_path, "other.jsonl", '{"question": "a"}')))
-
-
-def test_a_corpus_is_no_file_of_questions(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is a corpus and has no questions"):
-        read_questions("jsonl", written(tmp_path, "c.csv", CORPUS))
 
 
 def test_what_belongs_together_is_on_one_side() -> None:

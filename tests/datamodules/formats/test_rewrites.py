@@ -86,27 +86,6 @@ def test_a_wrong_pair_of_files_names_file_and_line(tmp_path: Path, source: str, 
         list(read_rewrites("rrr", pair(tmp_path, source, target)))
 
 
-@pytest.mark.parametrize(
-    ("layout", "rows", "message"),
-    [
-        ("canard", [CANARD | {"History": {"a": 1}}], r"'history' is an object, not a string. Is this a canard file\?"),
-        ("qrecc", [QRECC | {"conversation": "A: x"}], r"the line 'A: x', not 'Q: ... A: ...'"),
-        ("qrecc", [CANARD], r"row 1 \(line 1\): .* It looks like canard: use layout canard"),
-        ("rewrites", [QRECC], "It looks like qrecc"),
-        (
-            "rewrites",
-            [OURS | {"strategy": 3}],
-            r"'strategy' is a number, not a string. Is this a rewrites file\?",
-        ),
-    ],
-)
-def test_a_wrong_row_names_file_and_line(tmp_path: Path, layout: str, rows: list[dict], message: str) -> None:
-    with pytest.raises(DataError, match=r"file.json, ") as caught:
-        list(read_rewrites(layout, written(tmp_path, json.dumps(rows))))
-    assert caught.match(message)
-    assert "\n" not in str(caught.value)
-
-
 def test_rows_with_an_empty_field_are_left_out_and_counted(tmp_path: Path) -> None:
     rows = [CANARD, CANARD | {"Rewrite": ""}, CANARD | {"Rewrite": None}, CANARD | {"Rewrite": " "}]
     file, counts = written(tmp_path, json.dumps(rows)), RowCounts()

@@ -15,7 +15,7 @@ from datamodules.formats.reading import (
     read_questions,
 )
 from datamodules.formats.row_counts import JOINED, RowCounts
-from tests.helpers.layout_rows import AMBIGNQ, FID, FLASHRAG, FRESHQA, HOTPOT, MASQA, MUSIQUE, as_csv, as_lines, source
+from tests.helpers.layout_rows import FID, HOTPOT, MUSIQUE, ROWS, as_csv, as_lines, source
 
 CORPUS = [
     {"id": "1", "title": "Ode", "text": "a"}, {"id": "2", "title": "", "text": " \u200b\u00ad\n"},
@@ -42,55 +42,47 @@ def click(question: str, *gold: str, **more: object) -> dict:
 
 
 FILLED = {"title": "T", "text": "x"}
-NO_LABEL = "a question without a gold answer and a gold passage: 2, not used"
+LEFT_OUT = [  # layout, what is other in a row, what is left out: the row, or a part of it
+    ("hotpotqa", {"question": "\u200b"}, "a row whose field 'question' is empty"),
+    ("hotpotqa", {"question": None}, "a row whose field 'question' is null"),
+    ("hotpotqa", {"_id": None}, "a row whose field '_id' or 'id' is null"),
+    ("hotpotqa", {"_id": " "}, "a row whose field '_id' or 'id' is empty"),
+    ("hotpotqa", {"context": [["T", ["a", None]]]}, "a sentence of field 'context' that is null"),
+    ("hotpotqa", {"context": [[None, ["a"]]]}, "a title of field 'context' that is null"),
+    ("hotpotqa", {"context": [None, *HOTPOT["context"]]}, "an item of field 'context' that is null"),
+    ("hotpotqa", {"supporting_facts": [[None, 0], ["Globe", 0]]}, "a title of field 'supporting_facts' that is null"),
+    ("musique", {"answer_aliases": [None]}, "an item of field 'answer_aliases' that is null"),
+    ("corpus_questions", {"gold_doc_ids": ["", "a"]}, "an item of field 'gold_doc_ids' that is empty"),
+    ("flashrag", {"id": ""}, "a field 'id' that is empty"),
+    ("flashrag", {"golden_answers": [None, "x"]}, "an item of field 'golden_answers' that is null"),
+    ("fid", {"ctxs": [None, FILLED]}, "an item of field 'ctxs' that is null"),
+    ("masqa", {"Question": ""}, "a row whose field 'Question' is empty"),
+    ("freshqa", {"answer_0": None}, "a row whose field 'answer_0' is null"),
+    ("ambignq", {"annotations": []}, "a row whose field 'annotations' is empty"),
+    *(("flashrag", {"metadata": {"gold_segments": [segment]}}, f"a row whose field {what}") for segment, what in (
+        ({"document": None, "evidence": "x"}, "'document' is null"),
+        ({"document": "a", "evidence": [" "]}, "'evidence' of a gold segment is empty"))),
+    ("fid", {"ctxs": [FILLED, {"text": None}]}, "a passage without title and text"),
+]  # fmt: skip
+OTHERS = [
+    ("hotpotqa", {"context": None}, "a row whose field 'context' is null", "read without it"),
+    ("fid", {"answers": [], "ctxs": [FILLED]}, "a question without a gold answer and a gold passage", "not used"),
+    ("musique", {"paragraphs": [{"title": "T", "paragraph_text": None}]}, "a passage with a title and no text", "kept"),
+]
 
 
-@pytest.mark.parametrize(
-    ("layout", "row", "change", "kind"),
-    [
-        ("hotpotqa", HOTPOT, {"question": "\u200b"}, "a row whose field 'question' is empty: 2, left out"),
-        ("hotpotqa", HOTPOT, {"question": None}, "a row whose field 'question' is null: 2, left out"),
-        ("hotpotqa", HOTPOT, {"_id": None}, "a row whose field '_id' or 'id' is null: 2, left out"),
-        ("hotpotqa", HOTPOT, {"_id": " "}, "a row whose field '_id' or 'id' is empty: 2, left out"),
-        ("hotpotqa", HOTPOT, {"context": [["T", ["a", None]]]},
-            "a sentence of field 'context' that is null: 2, left out"),
-        ("hotpotqa", HOTPOT, {"context": [[None, ["a"]]]}, "a title of field 'context' that is null: 2, left out"),
-        ("hotpotqa", HOTPOT, {"context": [None, *HOTPOT["context"]]},
-            "an item of field 'context' that is null: 2, left out"),
-        ("hotpotqa", HOTPOT, {"supporting_facts": [[None, 0], *HOTPOT["supporting_facts"]]},
-            "a title of field 'supporting_facts' that is null: 2, left out"),
-        ("musique", MUSIQUE, {"answer_aliases": [None]}, "an item of field 'answer_aliases' that is null: 2, left out"),
-        ("corpus_questions", click("q", "a"), {"gold_doc_ids": ["", "a"]},
-            "an item of field 'gold_doc_ids' that is empty: 2, left out"),
-        ("flashrag", FLASHRAG, {"id": ""}, "a field 'id' that is empty: 2, left out"),
-        ("flashrag", FLASHRAG, {"golden_answers": [None, "x"]},
-            "an item of field 'golden_answers' that is null: 2, left out"),
-        ("fid", FID, {"ctxs": [None, FILLED]}, "an item of field 'ctxs' that is null: 2, left out"),
-        ("masqa", MASQA, {"Question": ""}, "a row whose field 'Question' is empty: 2, left out"),
-        ("freshqa", FRESHQA, {"answer_0": None}, "a row whose field 'answer_0' is null: 2, left out"),
-        ("ambignq", AMBIGNQ, {"annotations": []}, "a row whose field 'annotations' is empty: 2, left out"),
-        ("flashrag", FLASHRAG, {"metadata": {"gold_segments": [{"document": None, "evidence": "x"}]}},
-            "a row whose field 'document' is null: 2, left out"),
-        ("flashrag", FLASHRAG, {"metadata": {"gold_segments": [{"document": "a", "evidence": [" "]}]}},
-            "a row whose field 'evidence' of a gold segment is empty: 2, left out"),
-        ("hotpotqa", HOTPOT, {"context": None}, "a row whose field 'context' is null: 2, read without it"),
-        ("fid", FID, {"answers": [], "ctxs": [FILLED]}, NO_LABEL),
-        ("fid", FID, {"ctxs": [FILLED, {"text": None}]}, "a passage without title and text: 2, left out"),
-        ("musique", MUSIQUE, {"paragraphs": [{"title": "T", "paragraph_text": None}]},
-            "a passage with a title and no text: 2, kept"),
-    ],
-)  # fmt: skip
-def test_rows_of_questions(layout: str, row: dict, change: dict, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("layout", "change", "what", "then"), [*((*row, "left out") for row in LEFT_OUT), *OTHERS])
+def test_rows_of_questions(layout: str, change: dict, what: str, then: str, tmp_path: Path) -> None:
+    row = click("q", "a") if layout == "corpus_questions" else ROWS[layout]
     rows = [row, row | change, row, row | change]
     file, counts = source(tmp_path, as_lines(rows)), RowCounts()
     questions = list(read_questions(layout, file, counts=counts))
-    assert counts.lines() == [f"{kind}; the first: {file}, line 2"]
-    assert len(questions) == (2 if "row whose" in kind and "left out" in kind else 4)
+    assert counts.lines() == [f"{what}: 2, {then}; the first: {file}, line 2"]
+    assert len(questions) == (2 if "row whose" in what and then == "left out" else 4)
     first = source(tmp_path, as_lines(rows[1:]))  # of a file that begins with such a row
     assert len(list(read_questions(layout, first))) == len(questions) - 1
-    strict = RowCounts(strict=True)
-    with pytest.raises(DataError, match=f"line 2: {kind.partition(':')[0]}. Correct it, or omit strict: it is then"):
-        list(read_questions(layout, source(tmp_path, as_lines(rows)), counts=strict))
+    with pytest.raises(DataError, match=f"line 2: {what}. Correct it, or omit strict: it is then"):
+        list(read_questions(layout, source(tmp_path, as_lines(rows)), counts=RowCounts(strict=True)))
 
 
 @pytest.mark.parametrize(("said", "line"), [
@@ -107,12 +99,6 @@ def test_what_becomes_of_a_question_without_gold_is_the_command_s(
     strict = RowCounts(True, said)
     if said is None:
         assert len(list(read_questions("fid", file, counts=strict))) == 3
-
-
-def test_a_file_of_which_no_row_is_left(tmp_path: Path) -> None:
-    file = source(tmp_path, as_lines([HOTPOT | {"question": None}] * 2))
-    with pytest.raises(DataError, match=r"every row is left out, as line 1: field 'question' is null\. Is this a hot"):
-        list(read_questions("hotpotqa", file))
 
 
 def test_empty_passages_of_a_question_take_their_scores_and_gold_with_them(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_equal_numbers_of_each_kind_in_a_random_order(questions: dict[str, list[
         assert Counter(kinds) == dict.fromkeys(KINDS, count)
         assert len(dict.fromkeys(kinds[:10])) > 2
         assert len({question.id for question in questions[split]}) == len(kinds)
+    assert not {each.text for each in questions["test"]} & {each.text for each in questions["validation"]}
 
 
 def test_questions_are_those_of_the_other_files_with_their_gold(
@@ -79,8 +80,3 @@ def test_questions_are_those_of_the_other_files_with_their_gold(
             assert row["metadata"]["source_type"] == source.kind != "overlong"
             if question.kind in ("single", "multi-hop"):
                 assert (len(question.support) == 1) == (question.kind == "single")
-
-
-def test_the_splits_share_no_question(questions: dict[str, list[Question]]) -> None:
-    texts = [{question.text for question in asked} for asked in questions.values()]
-    assert not texts[0] & texts[1]

@@ -44,13 +44,8 @@ def test_a_part_without_the_header_keeps_all_its_rows() -> None:
 
 
 def test_what_says_that_a_table_goes_on_is_left_out_and_the_same_number_continues_it() -> None:
-    items = [
-        placed(1, (("a", "1"),), "Table 2: Prices"),
-        line("continued on next page"),
-        line("A footnote"),
-        placed(2, (("b", "2"),), "Table 2 (continued)"),
-        line("The end", 2),
-    ]
+    first, second = placed(1, (("a", "1"),), "Table 2: Prices"), placed(2, (("b", "2"),), "Table 2 (continued)")
+    items = [first, line("continued on next page"), line("A footnote"), second, line("The end", 2)]
     joined = join_continued(items, LeftOut())
     assert [item.text for item in joined if isinstance(item, Line)] == ["A footnote", "The end"]
     assert len(tables(joined)) == 1
@@ -63,10 +58,9 @@ def test_a_part_at_the_top_of_the_next_column_goes_on_under_the_same_header() ->
     (table,) = tables(join_continued([first, second], LeftOut()))
     assert table == Table((HEAD, ("a", "1"), ("b", "2")), 1, "Table 2: Prices", 1)
     other_header = replace(second, content=Table((("b", "2"), ("c", "3")), 1, "", 1))
-    below = replace(second, box=Box(305, 650, 545, 770))
-    same_column = replace(second, box=Box(50, 50, 280, 200))
-    much_wider = replace(second, box=Box(305, 50, 580, 200))
-    for apart in (other_header, below, same_column, much_wider):
+    below, same_column, much_wider = (305, 650, 545, 770), (50, 50, 280, 200), (305, 50, 580, 200)
+    boxed = [replace(second, box=Box(*edges)) for edges in (below, same_column, much_wider)]
+    for apart in (other_header, *boxed):
         assert len(tables(join_continued([first, apart], LeftOut()))) == 2
 
 
@@ -99,11 +93,8 @@ def test_what_three_pages_repeat_is_left_out_unless_it_has_a_caption() -> None:
 
 def test_a_running_panel_with_the_page_number_in_it_is_left_out_too() -> None:
     def panel(page: int, *more: str) -> Placed:
-        return Placed(
-            Table((("Links", "Home"), ("Help", "Terms of use"), *((word, "") for word in more)), 1, "", page),
-            Box(0, 0, 595, 90),
-            page,
-        )
+        rows = (("Links", "Home"), ("Help", "Terms of use"), *((word, "") for word in more))
+        return Placed(Table(rows, 1, "", page), Box(0, 0, 595, 90), page)
 
     pages = {page: [panel(page)] for page in (1, 2, 3)} | {4: [panel(4, "Page 4")], 5: [placed(5, (("a", "1"),))]}
     assert without_repeated(pages) == {1: [], 2: [], 3: [], 4: [], 5: pages[5]}
@@ -115,12 +106,9 @@ def test_a_real_file_with_a_table_over_three_pages() -> None:
     rows = [["Part", "Length", "Weight"], *([f"P{n}", f"{3 * n} mm", f"{n / 8} kg"] for n in range(110))]
     lines: list[Any] = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]
     style = getSampleStyleSheet()["BodyText"]
-    story = [
-        Paragraph("These are the parts.", style),
-        Flowable(rows, repeatRows=1, style=lines),
-        Paragraph("After.", style),
-    ]
-    document = parse_pdf(story_pdf([*story, PageBreak(), Paragraph("The end.", style)]), "parts.pdf")
+    before, after, end = (Paragraph(text, style) for text in ("These are the parts.", "After.", "The end."))
+    story = [before, Flowable(rows, repeatRows=1, style=lines), after, PageBreak(), end]
+    document = parse_pdf(story_pdf(story), "parts.pdf")
     (table,) = [block for block in document.blocks if isinstance(block, Table)]
     assert table.rows == tuple(map(tuple, rows))
     assert table.page == 1

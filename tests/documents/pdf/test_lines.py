@@ -35,11 +35,8 @@ def test_words_on_one_baseline_are_a_line() -> None:
 
 
 def test_the_order_of_words_in_the_file_does_not_count() -> None:
-    given_words = [
-        *words("1 Introduction to pumps", 50, 80, 14),
-        *words("The pump is small.", 50, 100),
-        *words("It is loud.", 50, 112),
-    ]
+    given_words = words("1 Introduction to pumps", 50, 80, 14) + words("The pump is small.", 50, 100)
+    given_words += words("It is loud.", 50, 112)
     expected = lines(given_words)
     for seed in range(5):
         assert lines(random.Random(seed).sample(given_words, len(given_words))) == expected
@@ -51,14 +48,8 @@ def test_a_number_and_its_title_are_one_line_with_two_pieces() -> None:
 
 
 def test_subscripts_and_superscripts_stay_in_their_line() -> None:
-    given_words = [
-        word("x", 50, 100),
-        word("2", 55, 96, 6),
-        word("+", 62, 100),
-        word("y", 72, 100),
-        word("i", 77, 102, 6),
-        *words("below", 50, 112),
-    ]
+    given_words = [word("x", 50, 100), word("2", 55, 96, 6), word("+", 62, 100), word("y", 72, 100)]
+    given_words += [word("i", 77, 102, 6), *words("below", 50, 112)]
     assert texts(given_words) == ["x\u00b2 + yi", "below"]
 
 

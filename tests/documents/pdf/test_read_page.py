@@ -13,14 +13,13 @@ from tests.helpers.pdf_pages import SIZE, Draw, pdf, text_page
 HELLO = text_page([(50, 100, "Hello wide world", "Helvetica", 12)])
 
 
-def page_of(*draw: Draw, rotate: int = 0, crop: tuple[float, float, float, float] | None = None) -> Page:
-    document = pypdfium2.PdfDocument(pdf(*draw))
-    page = document[0]
+def page_of(*draw: Draw, rotate: int = 0, crop: tuple[float, ...] = (), left_out: LeftOut | None = None) -> Page:
+    page = pypdfium2.PdfDocument(pdf(*draw))[0]
     if rotate:
         page.set_rotation(rotate)
     if crop:
         page.set_cropbox(*crop)
-    return read_page(page, 1, LeftOut())
+    return read_page(page, 1, left_out or LeftOut())
 
 
 def texts(page: Page) -> list[str]:
@@ -72,16 +71,16 @@ def test_a_rotated_page_is_read_as_it_is_shown(rotate: int) -> None:
 
     def draw(canvas: Any) -> None:
         canvas.translate(*{90: (SIZE[0], 0), 180: SIZE, 270: (0, SIZE[1])}[rotate])
-        canvas.rotate({90: 90, 180: 180, 270: 270}[rotate])
+        canvas.rotate(rotate)
         canvas.setFont("Helvetica", 12)
         height = SIZE[1] if rotate == 180 else SIZE[0]
         canvas.drawString(50, height - 100, "Hello wide world")
 
     turned, plain = page_of(draw, rotate=rotate), page_of(HELLO)
     assert (turned.width, turned.height) == (SIZE if rotate == 180 else SIZE[::-1])
-    assert [word.text for word in turned.words] == texts(plain)
-    assert [box(word) for word in turned.words] == [box(word) for word in plain.words]
-    assert all(word.upright for word in turned.words)
+    assert [(word.text, box(word), True) for word in plain.words] == [
+        (word.text, box(word), word.upright) for word in turned.words
+    ]
 
 
 def test_text_that_runs_upwards_is_not_upright() -> None:
@@ -108,8 +107,19 @@ def test_text_drawn_twice_to_look_bold_is_one_bold_word() -> None:
     assert [(word.text, word.bold) for word in page_of(draw).words] == [("Caution", True), ("now", False)]
 
 
-def test_equal_words_side_by_side_both_stay() -> None:
-    assert texts(page_of(text_page([(50, 100, "no no no", "Helvetica", 12)]))) == ["no", "no", "no"]
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([(50, 100, "no no no", "Helvetica", 12)], ["no", "no", "no"]),  # equal words side by side both stay
+        (
+            [(50, 100, "left", "Helvetica", 12), (90, 100, "right", "Helvetica", 12)],
+            ["left", "right"],
+        ),  # are not joined
+        ([], []),
+    ],
+)
+def test_the_words_of_a_page(rows: list[tuple[float, float, str, str, float]], expected: list[str]) -> None:
+    assert texts(page_of(text_page(rows))) == expected
 
 
 def invisible(canvas: Any) -> None:
@@ -126,19 +136,9 @@ def test_invisible_text_stays_only_where_nothing_else_is_written() -> None:
         invisible(canvas)
 
     left_out = LeftOut()
-    document = pypdfium2.PdfDocument(pdf(both))
-    assert texts(read_page(document[0], 1, left_out)) == ["Hello", "wide", "world"]
+    assert texts(page_of(both, left_out=left_out)) == ["Hello", "wide", "world"]
     assert left_out.lines == ('invisible text left out: 1 x, 1 word, e.g. "recognized"',)
     assert texts(page_of(invisible)) == ["recognized"]
-
-
-def test_text_beside_text_on_one_line_is_not_joined() -> None:
-    draw = text_page([(50, 100, "left", "Helvetica", 12), (90, 100, "right", "Helvetica", 12)])
-    assert texts(page_of(draw)) == ["left", "right"]
-
-
-def test_an_empty_page_has_no_words() -> None:
-    assert page_of(lambda canvas: None).words == ()
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
@@ -160,8 +160,7 @@ def test_a_page_all_of_whose_text_is_turned_is_turned_back(turn: int, rotate: in
 def test_text_outside_of_a_page_that_is_not_cropped_is_read() -> None:
     """Programs that turn a page leave its box as it was, and then its text is outside of it."""
     left_out = LeftOut()
-    document = pypdfium2.PdfDocument(pdf(text_page([(50, -200, "Hello wide world", "Helvetica", 12)])))
-    page = read_page(document[0], 1, left_out)
+    page = page_of(text_page([(50, -200, "Hello wide world", "Helvetica", 12)]), left_out=left_out)
     assert texts(page) == ["Hello", "wide", "world"]
     assert 0 < page.words[0].box.bottom < page.height
     assert left_out.lines == ('text outside of the page read all the same: 1 x, 3 words, e.g. "Hello wide world"',)

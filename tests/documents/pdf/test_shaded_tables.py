@@ -6,7 +6,6 @@ import pytest
 
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.tables import find_tables
-from documents.records import Table
 from tests.helpers.hand_made_pages import cells, page, words
 
 LEFTS = (104.0, 284.0)
@@ -30,66 +29,47 @@ def striped(rows: Sequence[Sequence[str]] = ROWS, *around: PageWord) -> Page:
     return page([*cells(rows, LEFTS, 102), *around], fills=shades(100, *range(0, len(rows), 2)))
 
 
-def tables(one: Page) -> list[Table]:
-    return [table for _, table in find_tables(one)]
+TASKS = [("Task", "Period"), ("Replace the|fan", "7750 operating|hours"), ("Save", "22 weeks"), ("Dry", "4000|hours")]
+NEW = "The figures above are those of a new device in a dry place"
+BESIDE = [word for at in range(12) for word in words("The pump moves the water on", 400, 96 + 12 * at)]
+HALVES = [half for row in shades(100, *range(4)) for half in (row._replace(right=270), row._replace(left=270))]
+ONE = striped(ROWS[:5])
+BELOW = page([*ONE.words, *words("Table 7: Size", 100, 184), *cells(ROWS[:3], LEFTS, 202)],
+             fills=[*ONE.fills, *shades(200, 0, 2)])  # fmt: skip
+NEVER = "Never reach inside after the plug was pulled"
+NOTES = [*words(NEVER, 104, 102), *words("The cover stays shut meanwhile", 104, 118), *words(NEVER, 104, 130)]
+APART = [word for top in (102, 400) for row in (0, 1) for word in cells([ROWS[row]], LEFTS, top + 14 * row)]
+ACROSS = words("Both tables hold for a new device in a dry place that stands on firm ground", 60, 145)
+TWO = page(
+    [*striped(ROWS[:3]).words, *ACROSS, *cells(ROWS[3:], LEFTS, 160)], fills=shades(100, 0, 2) + shades(158, 0, 2)
+)
 
 
-@pytest.mark.parametrize("count", [5, 6])
-def test_every_second_row_shaded(count: int) -> None:
-    """The last row is in a shade, or follows the last one."""
-    (table,) = tables(striped(ROWS[:count]))
-    assert table.rows == ROWS[:count]
-    assert table.header_rows == 1
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (striped(ROWS[:5]), [ROWS[:5]]),  # the last row is in a shade
+        (striped(ROWS), [ROWS]),  # or follows the last one
+        (page(cells(ROWS[:4], LEFTS, 102), fills=HALVES), [ROWS[:4]]),
+        (page(cells(TASKS, LEFTS, 102), fills=[Box(100, 100, 370, 114), Box(100, 139, 370, 153)]), [TASKS]),
+        (striped(ROWS, *BESIDE, *words(NEW, 100, 190)), [ROWS]),
+        (striped(ROWS[:5], *words(NEW, 104, 174)), [ROWS[:5]]),
+        (BELOW, [ROWS[:5], ROWS[:3]]),
+        (TWO, [ROWS[:3], ROWS[3:]]),
+        (page(NOTES, fills=shades(100, 0, 2)), []),
+        (page(APART, fills=[*shades(100, 0), *shades(398, 0)]), []),
+    ],
+    ids=["every second row", "the last row unshaded", "cell by cell", "lines of a cell in its shade or between two",
+         "text beside and below", "text close below", "two of one width", "text across the sides of two",
+         "notes in boxes", "boxes apart"],
+)  # fmt: skip
+def test_tables_of_shaded_rows(one: Page, expected: list[Sequence[Sequence[str]]]) -> None:
+    tables = [table for _, table in find_tables(one)]
+    assert [table.rows for table in tables] == [
+        tuple(tuple(cell.replace("|", " ") for cell in row) for row in rows) for rows in expected
+    ]
+    assert all(table.header_rows == 1 for table in tables)
 
 
-def test_every_row_shaded_cell_by_cell() -> None:
-    fills = [half for row in shades(100, *range(4)) for half in (row._replace(right=270), row._replace(left=270))]
-    (table,) = tables(page(cells(ROWS[:4], LEFTS, 102), fills=fills))
-    assert table.rows == ROWS[:4]
-
-
-def test_lines_of_a_cell_are_in_its_shade_or_between_two() -> None:
-    rows = (
-        ("Task", "Period"),
-        ("Replace the|fan", "7750 operating|hours"),
-        ("Save", "22 weeks"),
-        ("Dry", "4000|hours"),
-    )
-    fills = [Box(100, 100, 370, 114), Box(100, 139, 370, 153)]
-    (table,) = tables(page(cells(rows, LEFTS, 102), fills=fills))
-    assert table.rows == tuple(tuple(cell.replace("|", " ") for cell in row) for row in rows)
-
-
-def test_a_column_of_text_beside_it_and_text_below_stay_out() -> None:
-    beside = [word for at in range(12) for word in words("The pump moves the water on", 400, 96 + 12 * at)]
-    below = words("The figures above are those of a new device in a dry place", 100, 190)
-    (table,) = tables(striped(ROWS, *beside, *below))
-    assert table.rows == ROWS
-
-
-def test_text_close_below_is_no_row() -> None:
-    (table,) = tables(striped(ROWS[:5], *words("The figures above are those of a new device in a dry place", 104, 174)))
-    assert table.rows == ROWS[:5]
-
-
-def test_tables_of_one_width_below_each_other_are_two() -> None:
-    one, other = striped(ROWS[:5]), cells(ROWS[:3], LEFTS, 202)
-    caption = words("Table 7: Size", 100, 184)
-    found = tables(page([*one.words, *caption, *other], fills=[*one.fills, *shades(200, 0, 2)]))
-    assert [table.rows for table in found] == [ROWS[:5], ROWS[:3]]
-    assert found[1].caption == "Table 7: Size"
-
-
-def test_notes_in_shaded_boxes_are_no_table() -> None:
-    text = "Never reach inside after the plug was pulled"
-    found = [*words(text, 104, 102), *words("The cover stays shut meanwhile", 104, 118), *words(text, 104, 130)]
-    assert tables(page(found, fills=shades(100, 0, 2))) == []
-    apart = [word for top in (102, 400) for row in (0, 1) for word in cells([ROWS[row]], LEFTS, top + 14 * row)]
-    assert tables(page(apart, fills=[*shades(100, 0), *shades(398, 0)])) == []
-
-
-def test_text_that_runs_across_the_sides_of_two_tables_parts_them() -> None:
-    one, other = striped(ROWS[:3]), cells(ROWS[3:], LEFTS, 160)
-    across = words("Both tables hold for a new device in a dry place that stands on firm ground", 60, 145)
-    found = tables(page([*one.words, *across, *other], fills=[*one.fills, *shades(158, 0, 2)]))
-    assert [table.rows for table in found] == [ROWS[:3], ROWS[3:]]
+def test_a_caption_between_two_is_that_of_the_second() -> None:
+    assert [table.caption for _, table in find_tables(BELOW)] == ["", "Table 7: Size"]

@@ -5,6 +5,7 @@ import re
 import struct
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import docx
@@ -169,6 +170,7 @@ def test_pictures_that_cannot_be_read_are_reported() -> None:
     assert document.left_out == ("image rId9: image1.png",)
 
 
+@cache
 def broken_files() -> dict[str, bytes]:
     good = saved(docx.Document())
     bomb = io.BytesIO()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from documents.normal_form import normalized
 from documents.reading.html_reading import parse_html
-from documents.records import Block, Document, Heading, Image, Paragraph, Table
+from documents.records import Block, Document, Image, Paragraph, Table
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -20,29 +20,6 @@ def read(markup: str, files: dict[str, bytes] | None = None) -> Document:
 
 def blocks(markup: str) -> list[Block]:
     return list(read(f"<body>{markup}").blocks)
-
-
-def outline(markup: str) -> tuple[str, list[tuple[str, int]]]:
-    document = read(markup)
-    return document.title, [(b.text, b.level) for b in document.blocks if isinstance(b, Heading)]
-
-
-@pytest.mark.parametrize(
-    ("markup", "title", "headings"),
-    [
-        ("<title>Site</title><h1>Pump</h1><h2>A</h2><h4>B</h4><h2>C</h2>", "Pump", [("A", 1), ("B", 3), ("C", 1)]),
-        ("<title>The pump</title><h1>A</h1><h2>B</h2><h1>C</h1>", "The pump", [("A", 1), ("B", 2), ("C", 1)]),
-        ("<title> The\n pump</title><h2>A</h2><h3>B</h3>", "The pump", [("A", 1), ("B", 2)]),
-        ("<p>text", "my_page", []),
-        ("<title></title><h2> </h2>", "my_page", []),
-        # nested sections whose headings are all first-level
-        ("<section><h1>Pump</h1><section><h1>A</h1><section><h1>B</h1></section></section><section><h1>C</h1></section>"
-         "</section>",
-         "Pump", [("A", 1), ("B", 2), ("C", 1)]),
-    ],
-)  # fmt: skip
-def test_title_and_levels(markup: str, title: str, headings: list[tuple[str, int]]) -> None:
-    assert outline(markup) == (title, headings)
 
 
 def test_a_huge_table_is_bounded() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from documents.markdown_writing import to_markdown
 from documents.normal_form import normalized
 from documents.reading.markdown_reading import parse_markdown
-from documents.records import Block, Document, Heading, Image, Paragraph, Table
+from documents.records import Document, Heading, Image, Paragraph, Table
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 MARKS = ["|", "\\", "#", "##", "*", "**", "_", "__", "`", "```", "~~", "~~~", "[", "](", "]:", "!", "![", "<", "<!--",
@@ -61,31 +61,6 @@ def test_it_looks_like_markdown() -> None:
         Image(PNG, ".png", "Figure 1", 'says "on"', 2), Paragraph("a = 1\n\n  b", 2, code=True), Paragraph(lists[1]),
     )  # fmt: skip
     assert to_markdown(read) == written.replace("p.png", f"images/{Image(PNG, '.png').file}")
-
-
-def read(text: str) -> tuple[str, list[Block]]:
-    document = parse_markdown(text, "guides/my_file.md")
-    return document.title, list(document.blocks)
-
-
-@pytest.mark.parametrize(
-    ("text", "title", "headings"),
-    [
-        ('---\ntitle: "The guide"\ndate: 1\n---\n## A\n### B\n', "The guide", [("A", 1), ("B", 2)]),
-        ("---\ntitle: T\n---\n# A\n## B\n", "T", [("A", 1), ("B", 2)]),
-        ("---\ntitle: A\n---\n# A\n## B\n", "A", [("B", 1)]),
-        ("# A\n## B\n# C\n", "my_file", [("A", 1), ("B", 2), ("C", 1)]),
-        ("## B\n#### C\n", "my_file", [("B", 1), ("C", 3)]),
-        ("badges\n\n# A\n## B\n", "A", [("B", 1)]),
-        ("---\n\nno front matter: here\n", "my_file", []),
-        ("\ufeff# A\r\n\r\n## B\r\n", "A", [("B", 1)]),
-        ("", "my_file", []),
-        ("#\n##\n", "my_file", []),
-    ],
-)
-def test_title_and_levels(text: str, title: str, headings: list[tuple[str, int]]) -> None:
-    found, blocks = read(text)
-    assert (found, [(b.text, b.level) for b in blocks if isinstance(b, Heading)]) == (title, headings)
 
 
 def test_an_image_that_is_not_read_stays_as_text() -> None:

@@ -3,6 +3,10 @@
 from typing import Any
 
 import pytest
+from PIL import Image
+from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfbase.pdfmetrics import stringWidth
 
 from common.errors import DataError
 from documents.reading.pdf_reading import parse_pdf
@@ -18,12 +22,8 @@ def prose(top: float, lines: int, left: float = 40) -> list[tuple[float, float, 
 
 def manual(**options: Any) -> bytes:
     first = [(120, 80, "Pump P-300 Manual", "Helvetica-Bold", 22), *prose(150, 4)]
-    second = [
-        (40, 60, "1 Installation", "Helvetica-Bold", 14),
-        *prose(90, 6),
-        (40, 200, "1.1 Mounting the pump", "Helvetica-Bold", 11),
-        *prose(220, 8),
-    ]
+    second = [(40, 60, "1 Installation", "Helvetica-Bold", 14), *prose(90, 6)]
+    second += [(40, 200, "1.1 Mounting the pump", "Helvetica-Bold", 11), *prose(220, 8)]
     third = [(40, 60, "2 Maintenance", "Helvetica-Bold", 14), *prose(90, 12)]
     return pdf(text_page(first), text_page(second), text_page(third), **options)
 
@@ -52,9 +52,6 @@ def test_pages_beyond_the_limit_are_named() -> None:
 
 def test_a_scanned_page_is_named() -> None:
     def scan(canvas: Any) -> None:
-        from PIL import Image
-        from reportlab.lib.utils import ImageReader
-
         canvas.drawImage(ImageReader(Image.new("L", (40, 60), 180)), 0, 0, 400, 600)
 
     document = parse_pdf(pdf(text_page(prose(100, 5)), scan, scan), "scan.pdf")
@@ -68,15 +65,11 @@ def test_what_is_no_pdf_file_is_refused(data: bytes) -> None:
 
 
 def test_an_encrypted_file_is_refused() -> None:
-    from reportlab.lib.pdfencrypt import StandardEncryption
-
     with pytest.raises(DataError, match=r"x\.pdf is encrypted: remove its password"):
         parse_pdf(manual(encrypt=StandardEncryption("secret", strength=128)), "x.pdf")
 
 
 def test_a_file_that_only_its_owner_may_change_is_read() -> None:
-    from reportlab.lib.pdfencrypt import StandardEncryption
-
     data = manual(encrypt=StandardEncryption("", ownerPassword="owner", canPrint=0, strength=128))
     assert parse_pdf(data, "x.pdf").title == "Pump P-300 Manual"
 
@@ -87,8 +80,6 @@ def test_a_file_without_pages_gives_an_empty_document() -> None:
 
 
 def test_raised_figures_keep_their_place_and_the_marks_of_notes_are_set_apart() -> None:
-    from reportlab.pdfbase.pdfmetrics import stringWidth
-
     def row(top: float, *parts: str) -> list[tuple[float, float, str, str, float]]:
         """Parts of a line, every second one raised."""
         drawn, left = [], 40.0
@@ -98,24 +89,13 @@ def test_raised_figures_keep_their_place_and_the_marks_of_notes_are_set_apart() 
             left += stringWidth(part, "Times-Roman", size)
         return drawn
 
-    top = row(
-        100,
-        "The fee is $320",
-        "1",
-        " for 10",
-        "6",
-        " people on 9 km",
-        "2",
-        " since May of 1990",
-        "1,2",
-        " and then for",
-    )
+    top = row(100, "The fee is $320", "1", " for 10", "6", " people on 9 km", "2", " since May 1990", "1,2", " for")
     top += row(113, "x", "2n", " or 5 x 10", "-2", " people.", "2")
     notes = [(40, 560, "1 Without tax.", "Times-Roman", 8), (40, 570, "2 Census.", "Times-Roman", 8)]
     document = parse_pdf(pdf(text_page([*top, *prose(140, 9), *notes])), "x.pdf")
     first, *_, one, two = [block.text for block in document.blocks if isinstance(block, Paragraph)]
     assert first == (
-        "The fee is $320 [1] for 10\u2076 people on 9 km\u00b2 since May of 1990 [1,2] and then for "
+        "The fee is $320 [1] for 10\u2076 people on 9 km\u00b2 since May 1990 [1,2] for "
         "x\u00b2\u207f or 5 x 10\u207b\u00b2 people. [2]"
     )
     assert (one, two) == ("1 Without tax.", "2 Census.")

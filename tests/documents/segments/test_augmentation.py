@@ -1,7 +1,5 @@
 """Cascaded metadata: blocks to segments, by hand and by a reference that walks the tree."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,9 +31,7 @@ def test_text_under_a_heading_is_one_segment_with_its_path_and_pages() -> None:
 
 
 def test_levels_may_be_skipped() -> None:
-    found = sections(
-        [Heading("A", 3), Heading("B", 5), Heading("C", 4), Heading("D", 1), Heading("E", 6), Heading("F", 2)]
-    )
+    found = sections([Heading(name, level) for name, level in zip("ABCDEF", (3, 5, 4, 1, 6, 2), strict=True)])
     assert [section.headings for section in found] == [
         (), ("A",), ("A", "B"), ("A", "C"), ("D",), ("D", "E"), ("D", "F"),
     ]  # fmt: skip
@@ -53,13 +49,10 @@ def test_equal_headings_and_texts_are_different_passages() -> None:
     assert passages(found) == passages(of(*[Heading("Note", 1), Paragraph("Same.")] * 3))
 
 
-@given(
-    st.lists(
-        st.one_of(
-            st.builds(Heading, st.sampled_from("ABC"), st.integers(1, 6)), st.builds(Paragraph, st.sampled_from("xyz"))
-        )
-    )
-)
+HEADINGS = st.builds(Heading, st.sampled_from("ABC"), st.integers(1, 6))
+
+
+@given(st.lists(st.one_of(HEADINGS, st.builds(Paragraph, st.sampled_from("xyz")))))
 def test_paths_are_those_of_the_tree(blocks: list[Block]) -> None:
     def path(place: int) -> tuple[str, ...]:
         """The nearest heading before a place, and before it the nearest one that is higher, and so on."""
@@ -83,22 +76,15 @@ def test_paths_are_those_of_the_tree(blocks: list[Block]) -> None:
     assert [(s.headings, s.text) for s in of(*blocks)] == expected
 
 
-def table(rows: Sequence[Sequence[str]], **more: object) -> Table:
-    return Table(tuple(map(tuple, rows)), **more)  # type: ignore[arg-type]
-
-
 def test_a_table_is_embedded_without_its_data_and_returned_whole() -> None:
-    ratings = table([["Rating", "Rating", "Unit"], ["Name", "Max", "Unit"], ["Voltage", "13", "V"], ["", "14", "V"],
-        ["7", "15", "A"]],
-                    header_rows=2, caption="Table 1: Ratings", page=2)  # fmt: skip
+    rows = (("Rating", "Rating", "Unit"), ("Name", "Max", "Unit"), ("Voltage", "13", "V"), ("", "14", "V"))
+    ratings = Table((*rows, ("7", "15", "A")), 2, "Table 1: Ratings", 2)
     text, found = of(Heading("1 Data", 1, 1), Paragraph("Zero. The pump is strong. See the limits below.", 1), ratings)
     assert text.text == "Zero. The pump is strong. See the limits below.\nTable 1: Ratings"
     assert (text.page, text.last_page) == (1, 2)
     assert found.kind == "table"
-    assert (
-        found.embedded
-        == "The pump is strong. See the limits below.\nTable 1: Ratings\nRating Unit\nName Max Unit\nVoltage"
-    )
+    context = "The pump is strong. See the limits below."
+    assert found.embedded == f"{context}\nTable 1: Ratings\nRating Unit\nName Max Unit\nVoltage"
     assert found.text.startswith("Table 1: Ratings\n\n| Rating | Rating | Unit |\n| --- | --- | --- |\n| Name |")
     assert "| 7 | 15 | A |" in found.text
     assert (found.page, found.headings) == (2, ("1 Data",))
@@ -108,7 +94,7 @@ def test_a_table_is_embedded_without_its_data_and_returned_whole() -> None:
 
 
 def test_a_long_table_is_split_by_rows() -> None:
-    long = table([["Part", "Size"], *([f"part {n}", f"{n}"] for n in range(30))], caption="Table 2", page=1)
+    long = Table((("Part", "Size"), *((f"part {n}", f"{n}") for n in range(30))), caption="Table 2", page=1)
     found = of(Heading("Sizes", 1), long, max_words=34)
     assert [(s.part, s.parts) for s in found] == [(1, 3), (2, 3), (3, 3)]
     assert all("| Part | Size |" in s.text and s.text.startswith("Table 2\n") for s in found)
@@ -118,13 +104,9 @@ def test_a_long_table_is_split_by_rows() -> None:
 
 def test_an_image_is_embedded_by_caption_context_and_its_text() -> None:
     image = Image(PNG, ".png", "Figure 1: Wiring", "L1 N PE", 3)
-    text, found = of(
-        Heading("Wiring", 1),
-        Paragraph("Open it. Take the cover off. Look inside."),
-        image,
-        Paragraph("Then close. Go on. End."),
-    )
-    assert text.text == "Open it. Take the cover off. Look inside.\nFigure 1: Wiring\nThen close. Go on. End."
+    before, after = "Open it. Take the cover off. Look inside.", "Then close. Go on. End."
+    text, found = of(Heading("Wiring", 1), Paragraph(before), image, Paragraph(after))
+    assert text.text == f"{before}\nFigure 1: Wiring\n{after}"
     assert found.text == "Figure 1: Wiring\nTake the cover off. Look inside.\nThen close. Go on."
     assert found.embedded == found.text + "\nL1 N PE"
     assert (found.kind, found.image, found.page) == ("image", image.file, 3)
@@ -146,9 +128,7 @@ def test_a_long_text_is_split_with_its_path_and_own_pages() -> None:
     assert {s.headings for s in found} == {("A",)}
 
 
-@pytest.mark.parametrize(
-    ("cascade", "title"), [("path", "Pump > A > B"), ("heading", "B"), ("none", "")]
-)  # fmt: skip
+@pytest.mark.parametrize(("cascade", "title"), [("path", "Pump > A > B"), ("heading", "B"), ("none", "")])
 def test_ablations_of_the_cascade(cascade: str, title: str) -> None:
     found = of(Heading("A", 1), Heading("B", 2), Paragraph("Text."))
     (passage,) = passages(found, cascade)  # type: ignore[arg-type]

@@ -22,9 +22,8 @@ def test_chunks_overlap_and_know_their_pages() -> None:
 def test_all_words_stand_in_the_chunks(count: int, words: int, overlap: int) -> None:
     overlap = min(overlap, words - 1)
     given_words = [f"w{n}" for n in range(count)]
-    chunks = [
-        s.text.split() for s in fixed_chunks(Document("a", "T", (Paragraph(" ".join(given_words)),)), words, overlap)
-    ]
+    document = Document("a", "T", (Paragraph(" ".join(given_words)),))
+    chunks = [segment.text.split() for segment in fixed_chunks(document, words, overlap)]
     assert [word for place, chunk in enumerate(chunks) for word in chunk[overlap if place else 0 :]] == given_words
     assert all(len(chunk) == words for chunk in chunks[:-1])
     assert all(len(chunk) > overlap for chunk in chunks[1:])

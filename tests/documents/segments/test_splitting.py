@@ -5,30 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from documents.records import Paragraph, Table
-from documents.segments.splitting import joined, packed, pieces, sentences, split_table, word_count
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("It runs. Stop it! Why? Yes.", ["It runs.", "Stop it!", "Why?", "Yes."]),
-        ('He said "go." Then (see Fig. 3) e.g. this one ran.',
-            ['He said "go."', "Then (see Fig. 3) e.g. this one ran."]),
-        ("Use 3.5 V, approx. 5 A. (Not more.) Ever.", ["Use 3.5 V, approx. 5 A.", "(Not more.)", "Ever."]),
-        ("泵很大。它很快。对。", ["泵很大。", "它很快。", "对。"]),
-        ("", []),
-    ],
-)  # fmt: skip
-def test_sentences(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "words"), [("a b-c  d\n", 3), ("泵 P-100很大", 4), ("펌프 둘", 2), ("", 0), ("カメラ x", 4)]
-)
-def test_words(text: str, words: int) -> None:
-    assert word_count(text) == words
-
+from documents.segments.splitting import joined, packed, pieces, split_table, word_count
 
 text_strategy = st.lists(st.sampled_from(["word", "Word.", "泵。", "P-100", "x" * 40, "\n"]), min_size=1, max_size=60)
 

@@ -19,11 +19,7 @@ from tests.helpers.river_corpus import QUESTIONS, write_index, write_questions
 
 PLAIN = ("--system", "harness.systems.retrieve_read.RetrieveRead", "--system.k", "2")
 BM25 = ("--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "bm25")
-FIRST = {
-    "alba river": "Alba",
-    "calder river": "Calder",
-    "elbe fulda mountain": "Elbe",
-}  # the best passage of each question
+FIRST = {"alba river": "Alba", "calder river": "Calder", "elbe fulda mountain": "Elbe"}  # the best passage of each
 FILE = ("--questions", "questions.json")
 
 
@@ -53,9 +49,8 @@ def test_one_question_as_text(place: Path) -> None:
     assert {"Question: alba river", "1. Alba", "   alba river joins brune"} <= {*lines}
 
 
-@pytest.mark.parametrize("options", [("--json",), ("--json", "true")])
-def test_one_question_as_json_with_or_without_a_value(place: Path, options: tuple[str, ...]) -> None:
-    ended = ask(place, "--question", "alba river", *options)
+def test_one_question_as_json(place: Path) -> None:
+    ended = ask(place, "--question", "alba river", "--json")
     record = json.loads(ended.out)
     assert ended.out.startswith("{\n  ")  # indented
     assert (record["question"], record["question_id"]) == ("alba river", "asked")
@@ -63,14 +58,8 @@ def test_one_question_as_json_with_or_without_a_value(place: Path, options: tupl
     assert record["costs"]["retriever_calls"] == 1
 
 
-def test_a_file_of_questions(place: Path) -> None:
+def test_a_file_of_more_questions_than_are_answered_together(place: Path, tmp_path: Path) -> None:
     assert ask(place, *FILE, "--limit", "2", "--json", "false").out.count("Question: ") == 2
-    found = records(ask(place, *FILE, "--json"))
-    assert [(record["question_id"], record["question"]) for record in found] == [each[:2] for each in QUESTIONS]
-    assert [record["evidence"][0]["passage"]["title"] for record in found] == list(FIRST.values())
-
-
-def test_more_questions_than_are_answered_together(place: Path, tmp_path: Path) -> None:
     many = [(f"q{number}", *QUESTIONS[number % 3][1:]) for number in range(35)]
     found = records(ask(place, "--questions", str(write_questions(tmp_path, many)), "--json"))
     assert [record["question_id"] for record in found] == [each[0] for each in many]
@@ -143,7 +132,5 @@ def test_questions_at_a_terminal_until_an_empty_line_or_ctrl_d(
 def test_width_and_characters(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "24")
     question = ("--question", "alba river joins brune ends ocean")
-    narrow = ask(place, *question).out.splitlines()
-    assert narrow[:2] == ["Question: alba river", "joins brune ends ocean"]
-    assert ask(place, *question, "--width", "60").out.splitlines()[0] == "Question: alba river joins brune ends ocean"
+    assert max(map(len, ask(place, *question).out.splitlines())) <= 24
     assert "   alba river joins ..." in ask(place, *question, "--characters", "21", "--width", "60").out.splitlines()

@@ -85,7 +85,6 @@ def test_a_mistake_is_one_line_and_writes_nothing(place: Path, line: str, code: 
     [
         ("serving/serving.json", b'"threshold": 0.5', b'"threshold": 0.6', "serving.json is"),
         ("serving/serving.json", b'"threshold": 0.5', b'"threshold": "0.5"', "serving.json is"),
-        ("serving/serving.json", b'"threshold": 0.5', b'"treshold": 0.5', "serving.json is"),
         ("serving/serving.json", b'"threshold": 0.5', b'"threshold": 0.5,,', "serving.json is"),
         ("serving/classifier/model.safetensors", None, None, "model.safetensors is corrupt"),
         ("bm25/passages.jsonl", b"born", b"dead", "bm25"),

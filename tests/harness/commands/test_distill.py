@@ -77,8 +77,6 @@ def write_model(folder: Path, server: ChatServer, **options: Any) -> None:
 
 GIVEN = ("distill", "--questions", "train.jsonl", "--layout", "flashrag", "--llm", "llm.yaml", "--out", "out",
          "--strategies", "[gqr,decomposition]")  # fmt: skip
-
-
 NOTHING = {**said({}), "text": "reason: none fits"}  # a reply without a rewrite: where the model chooses, a choice
 
 
@@ -94,11 +92,10 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 def expected(questions: Sequence[str]) -> list[dict[str, str]]:
     """The training examples of answered questions: repeated sub-questions count once."""
-    made = [(text, made_of(text)) for text in questions]
     return [
         {"question": text, "strategy": name, "rewrite": queries if name == "gqr" else queries.rpartition(";")[0]}
-        for text, each in made
-        for name, queries in each.items()
+        for text in questions
+        for name, queries in made_of(text).items()
     ]
 
 
@@ -153,10 +150,7 @@ def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
     asked, replies = known(tmp_path, 40)
     with chat_server(replies, delay_seconds=0.1) as server:
         write_model(tmp_path, server, concurrency=2)
-        code = (
-            f"import harness.rewriters.distilled as r, infer, sys; r.QUESTIONS_AT_ONCE = 4; sys.argv[1:] = {GIVEN!r}; "
-            "infer.main()"
-        )
+        code = f"import harness.rewriters.distilled as r, infer; r.QUESTIONS_AT_ONCE = 4; infer.main({[*GIVEN]!r})"
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment) as killed:
             while sum(server.counts()["answered"].values()) < 14:

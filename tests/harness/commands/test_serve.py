@@ -30,6 +30,7 @@ TYPED = [
     "--system.contexts", "2", "--system.device", "cpu",
 ]  # fmt: skip
 HEADERS = {"content-type": "application/json"}
+ENVIRONMENT = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +46,7 @@ def server(place: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A running server, and its port; the last test that asks for it ends it."""
     limits = ["--limits.requests", "24", "--limits.seconds", "20"]
     typed = [sys.executable, str(ROOT / "infer.py"), "serve", *TYPED, "--port", "0", *limits]
-    process = subprocess.Popen(
-        typed, cwd=place, stderr=subprocess.PIPE, text=True, env={**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)}
-    )
+    process = subprocess.Popen(typed, cwd=place, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     assert process.stderr is not None
     said = ""
     while not (found := re.search(r"Listening on http://127\.0\.0\.1:(\d+)", said)):
@@ -89,10 +88,8 @@ def test_overload_clients_that_leave_and_slow_ones_harm_no_other(server: tuple[s
     def leave(number: int) -> None:
         with socket.create_connection(("127.0.0.1", port)) as connection:
             body = json.dumps({"question": f"where was name{number % 12} born"})
-            head = (
-                "POST /ask HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-            )
+            fields = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = f"POST /ask HTTP/1.1\r\nHost: 127.0.0.1\r\n{fields}"
             connection.sendall((head + body)[: len(head) + number % 2 * len(body)].encode())  # half send no body
 
     slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(8)]
@@ -134,12 +131,10 @@ def test_sigterm_in_the_middle_answers_what_was_accepted(server: tuple[subproces
 
 
 def test_an_assistant_starts_the_tools_by_itself(place: Path) -> None:
-    environment = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)}
+    typed = [str(ROOT / "infer.py"), "mcp", *TYPED]
 
     async def asked() -> None:
-        started = StdioServerParameters(
-            command=sys.executable, args=[str(ROOT / "infer.py"), "mcp", *TYPED], cwd=place, env=environment
-        )
+        started = StdioServerParameters(command=sys.executable, args=typed, cwd=place, env=ENVIRONMENT)
         async with Client(started) as tools:
             assert {tool.name for tool in (await tools.list_tools()).tools} == {"search", "ask"}
             told = await tools.call_tool("ask", {"question": "where was name1 born"})

@@ -241,10 +241,8 @@ def test_own_ids_and_fields_that_change_need_no_encoding(
     assert [p.corpus_id for p in PassageStore(tmp_path / "index")] == [f"new-{p.id}" for p in FIRST]
 
 
-def test_other_kinds_are_built_anew_without_being_asked_to_overwrite(
-    tmp_path: Path, typed: Callable[..., Ended]
-) -> None:
-    kind = "keywords"
+@pytest.mark.parametrize("kind", ["bm25", "keywords", "links"])
+def test_other_kinds_are_built_anew_unasked(tmp_path: Path, typed: Callable[..., Ended], kind: str) -> None:
     named = [Passage.of(p.title.title(), f"{p.text} LM{number:03}-T") for number, p in enumerate(ALL)]
     assert typed(named[:70], kind=kind).code == 0
     ended = typed(named[3:], kind=kind)

@@ -76,6 +76,7 @@ def test_failures_that_another_attempt_would_not_change(found: Any, why: str) ->
 @pytest.mark.parametrize(
     ("found", "why"),
     [
+        (body("Par", ""), "broken off: finish_reason ,"),
         (body("Par", "error"), "finish_reason error"),
         (body("Par", "network_error"), "finish_reason network_error"),
         ({"error": {"message": "overloaded", "code": 503}}, "in place of a reply: overloaded"),

@@ -2,14 +2,13 @@
 
 import hashlib
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.errors import DataError, MissingInputError, UserError
+from common.errors import DataError
 from common.records import Passage, nfkc
 from harness.llm.prompts import Prompt, names
 
@@ -69,35 +68,11 @@ def test_no_passage_ends_its_place(name: str) -> None:
     assert "<<b>< passer" in read or not {*filled.values()} - {"z"}  # any other text stays
 
 
-def test_the_papers_prompts_hold_their_examples_and_end_where_the_answer_begins() -> None:
+def test_the_papers_prompts_hold_their_examples() -> None:
     nq, tqa, drrag = (Prompt.load(name) for name in ("rerag_nq", "rerag_tqa", "drrag"))
     assert [each["answer"] for each in nq.examples] == ["Kobe Bryant", "July 5, 2018", "2008"]
     assert [each["answer"] for each in tqa.examples] == ["Chicago", "Francis Ford Coppola"]
-    (user,) = nq.messages([BEARS], question="Who?")
-    assert "Context: <passage>\n'title': King Kong, 'text': and the subsequent appeal." in user.content
-    assert user.content.endswith(
-        "###Context: <passage>\n'title': Bears, 'text': A bear costs $5 and eats {honey}.\n</passage>\n\n"
-        "###Question: Who?\n\n###Answer:"
-    )
-    (user,) = drrag.messages([BEARS, BEARS], question="Who?")
-    assert "**Document 2:**\n\nBears\nA bear" in user.content
     assert drrag.max_tokens > nq.max_tokens
-
-
-def test_examples_in_plain_text_look_as_what_is_asked() -> None:
-    bears = {"title": "Bears", "text": "Bears eat honey."}
-    shown = {"passages": [bears, bears], "question": "What do bears eat?", "answer": "honey"}
-    open_book, closed = (replace(Prompt.load(name), examples=(shown,)) for name in ("few_shot", "few_shot_closed_book"))
-    documents = "<passage>\nBears\nBears eat honey.\n</passage>\n\n" * 2
-    asked = "Question: What do bears eat?\nAnswer:"
-    passages = [Passage("", **bears)] * 2
-    (user,) = open_book.messages(passages, question=shown["question"])
-    assert user.content == f"{documents}{asked}\nhoney\n\n{documents}{asked}"
-    (user,) = closed.messages(question=shown["question"])
-    assert user.content == f"{asked}\nhoney\n\n{asked}"
-    assert open_book.one_line is closed.one_line is True
-    assert replace(open_book, one_line=False).hash != open_book.hash
-    assert open_book.answer("honey") == "honey"
 
 
 @pytest.mark.parametrize(
@@ -147,13 +122,7 @@ def test_without_a_mark_and_without_an_end() -> None:
     assert Prompt.load("drrag").answer("Paris\nor so") == "Paris or so"  # it reasons first
     assert Prompt.load("drrag").answer("Both are.\n\n**Answer**: yes; document 1 says so") == "yes"
     assert prompt(answer_after="Passage:", verbatim=True).answer("**Passage:** A.\nB.") == " A.\nB."
-
-
-def test_a_verbatim_answer_is_the_reply_as_it_is() -> None:
-    own = prompt(verbatim=True)
-    assert own.answer('"St. Louis."') == '"St. Louis."' != prompt().answer('"St. Louis."')
-    assert prompt(verbatim=True, answer_after="A:").answer("A: x;") == " x;"
-    assert own.hash != prompt().hash
+    assert prompt(verbatim=True).answer('"St. Louis."') == '"St. Louis."' != prompt().answer('"St. Louis."')
 
 
 def test_a_document_may_be_title_and_text_in_one() -> None:
@@ -168,10 +137,10 @@ def test_a_hash_changes_with_what_a_model_reads_and_with_nothing_else() -> None:
     assert own.hash == prompt(source="somewhere").hash
     others = [
         prompt(system="x"), prompt(document="${text}"), prompt(answer_after="A:"), prompt(answer_until=";"),
-        prompt(user="${question}"),
+        prompt(user="${question}"), prompt(verbatim=True), prompt(one_line=True),
         prompt(examples=[dict.fromkeys(("title", "text", "question", "answer"), "x")]),
     ]  # fmt: skip
-    assert len({own.hash, *(other.hash for other in others)}) == 7
+    assert len({own.hash, *(other.hash for other in others)}) == 9
     assert own.fact == f"prompt own, {own.hash}"
 
 
@@ -180,24 +149,15 @@ def test_the_papers_prompts_have_their_words() -> None:
 
     The marks around passages are ours.
     """
-    words = {
-        name: " ".join(
-            re.sub(
-                "</?passage>", "", Prompt.load(name).messages([Passage.of("T", "x")], question="Q")[0].content
-            ).split()
-        )
-        for name in ("drrag", "rerag_nq", "rerag_tqa")
-    }
-    assert {name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in words.items()} == {
-        "drrag": "8ea1cc34de6c",
-        "rerag_nq": "eebf3e63de04",
-        "rerag_tqa": "c88c87f40a2c",
-    }
-    assert (
-        Prompt.load("rerag_nq").answer("Answer: Paris.")
-        == Prompt.load("rerag_tqa").answer("###Answer: Paris")
-        == "Paris"
-    )
+
+    def words(name: str) -> str:
+        (message,) = Prompt.load(name).messages([Passage.of("T", "x")], question="Q")
+        text = " ".join(re.sub("</?passage>", "", message.content).split())
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    known = {"drrag": "8ea1cc34de6c", "rerag_nq": "eebf3e63de04", "rerag_tqa": "c88c87f40a2c"}
+    assert {name: words(name) for name in known} == known
+    assert [Prompt.load(name).answer("###Answer: Paris.") for name in ("rerag_nq", "rerag_tqa")] == ["Paris"] * 2
 
 
 def test_every_prompt_of_the_project_loads() -> None:
@@ -231,12 +191,3 @@ def test_a_wrong_file_is_named_with_its_fault(tmp_path: Path, content: str, mess
     assert message in str(raised.value)
     assert "own.yaml" in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_unknown_names_places_and_files() -> None:
-    with pytest.raises(UserError, match=r"allowed: .*drrag, .*rerag_nq"):
-        Prompt.load("no_such")
-    with pytest.raises(MissingInputError, match=r"no_such.yaml does not exist"):
-        Prompt.load("no_such.yaml")
-    with pytest.raises(UserError, match=r"user has a place \$\{date\}; allowed there: documents, examples, question"):
-        prompt(user="${date} ${question}").messages(question="Who?")

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Annotated, Literal
+from unittest import mock
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +12,7 @@ from pydantic import Field
 
 from common.chat import Chat, Message, Reply
 from harness.llm.structured import ReplyFields, ReplyText, Word, ask_parsed, json_object
+from tests.helpers.scripted_lm import FAILS, ScriptedLm
 
 
 class Fields(ReplyFields):
@@ -24,48 +25,31 @@ class Fields(ReplyFields):
 GOOD = '{"reason": "same person", "verdict": "correct", "score": 4}'
 
 
-class Echo:
-    """A language model that replies with the part of the last message before ' / ', then with the next part, and so on.
+def ask(*contents: str, repairs: int = 1) -> tuple[list, ScriptedLm]:
+    """Ask a model that replies with the parts of a message, one a round."""
 
-    It needs no weights: the conversation decides, as with a model at temperature 0.
-    """
+    def part(chat: Chat) -> str:
+        parts = chat.messages[0].content.split(" / ")
+        return parts[min((len(chat.messages) - 1) // 2, len(parts) - 1)]
 
-    name = "echo"
-
-    def __init__(self) -> None:
-        self.rounds: list[list[Chat]] = []
-
-    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
-        self.rounds.append(list(chats))
-        replies = []
-        for chat in chats:
-            parts = chat.messages[0].content.split(" / ")
-            part = parts[min((len(chat.messages) - 1) // 2, len(parts) - 1)]
-            failed = part == "fails"
-            replies.append(Reply("" if failed else part, "timed out" if failed else "", prompt_tokens=10, usd=0.5))
-        return replies
-
-
-def ask(*contents: str, repairs: int = 1) -> tuple[list, Echo]:
-    model = Echo()
+    model = ScriptedLm(part)
     chats = [Chat.of(content, max_tokens=99) for content in contents]
     return ask_parsed(model, chats, Fields.of, repairs), model
 
 
 def test_only_what_did_not_parse_is_asked_again_and_all_rounds_are_charged() -> None:
-    results, model = ask(GOOD, f"what? / {GOOD}", f"no / never / {GOOD}", "fails")
+    results, model = ask(GOOD, f"what? / {GOOD}", f"no / never / {GOOD}", FAILS)
     assert [each.value and each.value.verdict for each in results] == ["correct", "correct", None, None]
-    assert [len(each) for each in model.rounds] == [4, 2]
+    assert [len(each) for each in model.asked] == [4, 2]
     assert results[2].failure == "the reply holds no complete JSON object; one is needed"
-    assert results[3].failure == "timed out"
+    assert results[3].failure == "HTTP 500"
     assert [each.costs["model_calls"] for each in results] == [1, 2, 2, 1]
-    assert [each.costs["usd"] for each in results] == [0.5, 1, 1, 0.5]
     assert results[1].costs["tokens"] == 20
 
 
 def test_the_model_sees_its_reply_and_the_reason() -> None:
     _, model = ask('{"reason": "?", "verdict": "maybe", "score": 1} / x', " / x")
-    repair, of_empty = model.rounds[1]
+    repair, of_empty = model.asked[1]
     assert repair.messages[1] == Message("assistant", '{"reason": "?", "verdict": "maybe", "score": 1}')
     assert "'verdict': Input should be 'correct' or 'incorrect'" in repair.messages[2].content
     assert repair.max_tokens == 99
@@ -74,30 +58,23 @@ def test_the_model_sees_its_reply_and_the_reason() -> None:
 
 @pytest.mark.parametrize(("repairs", "rounds"), [(0, 1), (1, 2), (3, 4)])
 def test_the_bound(repairs: int, rounds: int) -> None:
+    assert ask(repairs=repairs)[1].asked == []
     results, model = ask("never", repairs=repairs)
-    assert len(model.rounds) == rounds
+    assert len(model.asked) == rounds
     assert results[0].value is None
     assert results[0].failure
     assert len(results[0].replies) == rounds
 
 
-def test_no_chats_are_no_call() -> None:
-    results, model = ask()
-    assert results == model.rounds == []
-
-
 def test_a_cut_reply_says_so() -> None:
-    class Cut(Echo):
-        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
-            return [Reply('{"reason": "long', finish="length") for _ in chats]
-
-    (result,) = ask_parsed(Cut(), [Chat.of("x", 7)], json_object, 0)
+    cut = Reply('{"reason": "long', finish="length")
+    (result,) = ask_parsed(mock.Mock(reply=lambda chats: [cut]), [Chat.of("x", 7)], json_object, 0)
     assert result.failure == "the reply holds no complete JSON object; one is needed; the reply was cut after 7 tokens"
 
 
 def test_a_long_reply_is_shown_shortened() -> None:
     _, model = ask("x" * 50_000)
-    assert len(model.rounds[1][0].messages[1].content) < 2100
+    assert len(model.asked[1][0].messages[1].content) < 2100
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from common.errors import UserError
 from common.records import Passage, Question, Ranked
 from harness.llm.local import CausalLm
 from harness.readers.llm import LlmReader
-from harness.readers.t5 import PackedReader, read_contexts
+from harness.readers.t5 import read_contexts
 from harness.systems.rerag import ReRag
 from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers.llm_world import asked, write_prompt, write_rows
@@ -64,6 +63,9 @@ def test_all_passages_are_read_in_one_prompt(llm: CausalLm, prompt: str) -> None
         assert answer.costs["model_calls"] == 1
         assert answer.costs["tokens"] > 4 * 6
         assert [hit.passage for hit in answer.evidence] == list(question.passages[::-1])
+        assert "truncated_calls" not in answer.costs
+    (cut,) = LlmReader(llm, prompt, max_answer_tokens=1).read(QUESTIONS[:1], hits[:1])
+    assert cut.costs["truncated_calls"] == 1
 
 
 def test_a_prompt_that_is_too_long_is_cut_and_says_so(chat_lm: Path, prompt: str) -> None:
@@ -104,13 +106,6 @@ def test_replies_are_sampled_at_the_reader_s_temperature(llm: CausalLm, prompt: 
         [m.written for m in LlmReader(llm, prompt, "fast", temperature=t).matrices(texts, contexts)] for t in (0, 0, 3)
     )
     assert greedy == again != sampled
-
-
-def test_a_reply_cut_at_its_limit_is_counted(llm: CausalLm, prompt: str) -> None:
-    hits = [evidence(question)[::-1] for question in QUESTIONS[:2]]
-    cut = LlmReader(llm, prompt, max_answer_tokens=1).read(QUESTIONS[:2], hits)
-    assert [answer.costs["truncated_calls"] for answer in cut] == [1, 1]
-    assert all("truncated_calls" not in answer.costs for answer in LlmReader(llm, prompt).read(QUESTIONS[:2], hits))
 
 
 def score_alone(folder: Path, text: str, reply: str) -> float:
@@ -183,8 +178,6 @@ def test_a_strategy_reads_with_it_in_the_place_of_its_generator(
         assert answer.costs["model_calls"] == 4 + 3
         assert answer.costs["reply_tokens"] > 0
         assert answer.question_id == question.id
-    with pytest.raises(UserError, match="PackedReader, which does not read each context alone"):
-        ReRag(None, serving, reader=PackedReader.__new__(PackedReader))
 
 
 def test_examples_of_a_file_follow_those_of_the_prompt(llm: CausalLm, tmp_path: Path) -> None:
@@ -226,31 +219,6 @@ def test_examples_for_all_passages_have_all_gold_ones_and_those_of_closed_book_n
         for each in (documents, ["", "", ""])
     ]
     assert [chat.messages[0].content for chat in chats] == expected
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"shots": 8}, "prompt rerag_nq has 3 examples, examples names no file .* shots is 8"),
-        ({"prompt": "drrag", "shots": 1}, "prompt drrag .* a place for them"),
-        ({"examples": "train.json"}, "shots is None"),
-        ({"prompt": "few_shot"}, "prompt few_shot has 0 examples"),
-        ({"prompt": "none"}, "prompt is 'none'; allowed: "),
-    ],
-)
-def test_wrong_options_are_refused(llm: CausalLm, options: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        LlmReader(llm, **options).load()
-
-
-def test_what_a_model_or_a_file_cannot_give_is_refused(llm: CausalLm, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="marginal thorough scores given answers, which ScriptedLm cannot"):
-        LlmReader(ScriptedLm({}), marginal="thorough")
-    rows = json.loads(write_rows(tmp_path / "few.json", count=2).read_text())
-    rows[0]["answer"] = "nowhere"  # in none of its passages
-    (tmp_path / "few.json").write_text(json.dumps(rows))
-    with pytest.raises(UserError, match=r"has 3 examples, .*few.json gives 1"):
-        LlmReader(llm, "rerag_nq", examples=str(tmp_path / "few.json"), examples_layout="hotpotqa", shots=8).load()
 
 
 def test_thorough_scores_the_candidates_of_all_questions_in_one_call(

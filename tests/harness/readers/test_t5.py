@@ -8,17 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-import infer
-from common.errors import ArtifactError, MissingInputError, UserError
-from common.records import Question, Ranked
+from common.records import Ranked
 from harness.interfaces import Reader
 from harness.readers import t5 as readers
 from harness.readers.t5 import ContextReader, PackedReader, explanation
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.selection.options import SelectionOptions
-from harness.systems.drrag import DrRag
+from harness.retrievers.bm25 import build_bm25
 from models.calibration import Calibration
-from models.rerag.marginal_reader import MarginalReading
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
 from tests.helpers.tolerances import model_close, model_tolerance
@@ -146,69 +141,9 @@ def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marg
     json.dumps(asdict(answer), allow_nan=False)
 
 
-def test_the_account_of_a_reading_worked_by_hand() -> None:
-    hits = [Ranked(PASSAGES[0], 1.0), Ranked(PASSAGES[1], 0.0)]
-    reading = MarginalReading("b", math.log(0.6), (0.25, 0.75), {"a": math.log(0.4), "b": math.log(0.6)}, ("a", "b"))
-    notes = explanation(hits, reading, Calibration(2.0, -2.0))
-    assert notes["contexts"] == [
-        {"id": PASSAGES[0].id, "probability": 0.5, "share": 0.25, "alone": "a"},
-        {"id": PASSAGES[1].id, "probability": pytest.approx(1 / (1 + math.e**2)), "share": 0.75, "alone": "b"},
-    ]
-    assert list(notes["candidates"].items()) == [("b", pytest.approx(0.6)), ("a", pytest.approx(0.4))]
+def test_the_account_without_a_reading() -> None:
+    hits = [Ranked(PASSAGES[0], 1.0)]
     assert explanation(hits[:1], None, None) == {
         "contexts": [{"id": PASSAGES[0].id, "probability": None, "share": None, "alone": None}],
         "candidates": {},
     }
-
-
-def test_refusals(folders: dict[str, Path], checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"reads one context per call .*ContextReader"):
-        PackedReader(folders["both"], device="cpu").load()
-    several = write_serving(checkpoints["t5"], tmp_path / "serving", generator="packed")
-    with pytest.raises(UserError, match=r"use harness\.readers\.t5\.PackedReader"):
-        ContextReader(several, device="cpu").load()
-    with pytest.raises(ArtifactError, match="holds no generator"):
-        PackedReader(folders["estimator"], device="cpu").load()
-    with pytest.raises(ArtifactError, match="holds no estimator"):
-        ContextReader(folders["packed"], device="cpu").load()
-    with pytest.raises(MissingInputError, match="nowhere"):
-        PackedReader(tmp_path / "nowhere", device="cpu").load()
-
-
-@pytest.mark.parametrize(("kind", "name"), [("PackedReader", "packed"), ("ContextReader", "both")])
-def test_dr_rag_reads_with_either_from_one_config(
-    folders: dict[str, Path], kind: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text(
-        f"""
-system:
-  class_path: harness.systems.drrag.DrRag
-  init_args:
-    retriever:
-      class_path: harness.retrievers.bm25.Bm25Retriever
-      init_args: {{index: {folders["bm25"]}}}
-    selection: {{method: qdc, k: 3}}
-    reader:
-      class_path: harness.readers.t5.{kind}
-      init_args: {{serving: {folders[name]}, device: cpu}}
-"""
-    )
-    asked = ["ask", "--config", str(config), "--question", QUESTIONS[0].text]
-    infer.main([*asked, "--json", "true"])
-    answer = json.loads(capsys.readouterr().out)
-    reader = getattr(readers, kind)(folders[name], device="cpu")
-    system = DrRag(Bm25Retriever(folders["bm25"]), selection=SelectionOptions("qdc", k=3))
-    question = Question("asked", QUESTIONS[0].text)
-    (found,) = system.answer([question])
-    (read,) = reader.read([question], [found.evidence])
-    assert (answer["text"], answer["logprob"]) == (read.text, read.logprob)
-    assert [hit["passage"]["id"] for hit in answer["evidence"]] == [hit.passage.id for hit in found.evidence]
-    assert answer["costs"]["model_calls"] == read.costs["model_calls"]
-    assert {"retriever_calls", "seconds/reading"} <= set(answer["costs"])
-    assert ("contexts" in answer["notes"]) == (kind == "ContextReader")
-
-    infer.main(asked)
-    text = capsys.readouterr().out
-    assert f"Answer: {read.text}  (P {math.exp(read.logprob):.3f})" in text
-    assert ("P(relevant)" in text) == (kind == "ContextReader")

@@ -59,11 +59,8 @@ class At:
         self.dense = DenseRetriever(folder / "dense", "cpu")
         self.serving = write_serving(t5, folder / "serving", generator=None)
         self.reader = write_serving(t5, folder / "reader", estimator=False)
-        with (write_serving(t5, folder / "torn") / "estimator/model.safetensors").open("r+b") as weights:
-            weights.seek(-1, 2)
-            last = weights.read(1)
-            weights.seek(-1, 2)
-            weights.write(bytes([last[0] ^ 1]))
+        torn = write_serving(t5, folder / "torn", generator=None) / "estimator/model.safetensors"
+        torn.write_bytes(bytes([*(whole := torn.read_bytes())[:-1], whole[-1] ^ 1]))
         PRIOR.write(folder / "prior.json", RerankPrior(3.0, Calibration(2.0, -1.0), "abc").content)
         (folder / "edited.json").write_text((folder / "prior.json").read_text().replace("3.0", "4.0"))
         chosen = {str(k): asdict(each) for k, each in CHOSEN.items()}

@@ -9,12 +9,6 @@ LATER = Question("q", "where was  he born", history=TURNS)
 TOGETHER = "who wrote hamlet Shakespeare when where was he born"
 
 
-def test_a_question_without_turns_stays_what_it_is() -> None:
-    question, rewrites = Question("q", "who"), Rewrites({"gqr": ("other",)})
-    assert stand_alone(question, rewrites) == (question, rewrites)
-    assert stand_alone(question, None) == (question, None)
-
-
 def test_the_general_query_stands_for_the_question() -> None:
     made = Rewrites(
         {"kwr": (LATER.text,), "gqr": ("birthplace of Shakespeare",)}, {"kwr": "no line"}, "so", {"tokens": 3.0}
@@ -39,3 +33,4 @@ def test_without_a_general_query_the_turns_stand_before_the_question() -> None:
             name: (TOGETHER,) if name == "gqr" else ("Shakespeare, birth",) for name in made.queries
         }
     assert stand_alone(LATER, None)[0].text.split() == TOGETHER.split()
+    assert stand_alone(question, rewrites) == (question, rewrites)  # without turns

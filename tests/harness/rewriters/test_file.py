@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, MissingInputError, UserError
 from common.files import sha256
 from common.records import Question
 from harness.interfaces import Rewriter
 from harness.rewriters.file import MISSING, FileRewriter
-from harness.rewriters.strategy_checks import check_strategies
 
 ROWS = [
     {"question": "who  wrote it", "strategy": "gqr", "rewrite": "author of Jaws", "history": ["what is Jaws", ""]},
@@ -56,13 +54,3 @@ def test_rows_that_are_left_out_are_said(file: Path, capsys: pytest.CaptureFixtu
     FileRewriter(file).load()
     said = f"a row whose field 'rewrite' is null: 1, left out; the first: {file}, line {len(ROWS) + 1}."
     assert said in capsys.readouterr().err
-
-
-def test_refusals(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not know the strategy 'kwr'; it knows: gqr, decomposition"):
-        check_strategies(FileRewriter(file), ["gqr", "kwr"])
-    with pytest.raises(MissingInputError, match=r"nowhere\.jsonl does not exist"):
-        FileRewriter(tmp_path / "nowhere.jsonl").load()
-    (tmp_path / "other.jsonl").write_text('{"question": "who"}\n')
-    with pytest.raises(DataError, match="line 1"):
-        FileRewriter(tmp_path / "other.jsonl").load()

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import MissingInputError, UserError
 from common.records import Question
 from harness.interfaces import Rewriter
 from harness.llm.prompts import Prompt
@@ -84,23 +83,6 @@ def test_a_prompt_of_ones_own_is_a_strategy_of_its_name(tmp_path: Path) -> None:
     assert isinstance(rewriter, Rewriter)
     (found,) = rewriter.rewrite([Question("q", JAWS)], ["stepback"])
     assert found.queries == {"stepback": ("Who is born where?",)}
-    assert rewriter.facts == ["rewriter: scripted", f"prompt stepback, {Prompt.load(str(own)).hash}"]
+    assert rewriter.recipe["prompt"] in rewriter.facts[1]
     assert rewriter.recipe == {"llm": "scripted", "prompt": Prompt.load(str(own)).hash, "max_tokens": 32}
     assert rewriter.rewrite([], ["stepback"]) == []
-
-
-def test_refusals(tmp_path: Path) -> None:
-    model = ScriptedLm({})
-    for options, part in (
-        ({"prompt": "hide"}, "prompt is 'hide'; allowed: "),
-        ({"prompt": "judge_answer"}, "prompt judge_answer: user has a place"),
-    ):
-        with pytest.raises(UserError, match=part):
-            PromptRewriter(model, **options).load()
-    with pytest.raises(MissingInputError, match=r"none\.yaml does not exist"):
-        PromptRewriter(model, str(tmp_path / "none.yaml")).load()
-    (tmp_path / "constant.yaml").write_text("user: Jaws")
-    with pytest.raises(UserError, match=r"prompt constant needs a place \$\{question\}"):
-        PromptRewriter(model, str(tmp_path / "constant.yaml")).load()
-    with pytest.raises(UserError, match="does not know the strategy 'gqr'; it knows: hyde"):
-        PromptRewriter(model, "hyde").rewrite([Question("q", "x")], ["gqr"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from common.errors import ArtifactError, MissingInputError, UserError
+from common.errors import UserError
 from common.records import Question
 from harness.interfaces import Rewriter
 from harness.rewriters.trained import EMPTY, TrainedRewriter
@@ -56,9 +56,7 @@ def test_rewrites_are_batched_and_do_not_depend_on_the_batch(generative: Trained
     assert rewriter.rewrite([], ["gqr"]) == []
 
 
-def test_empty_rewrites_fall_back_and_are_counted(
-    generative: TrainedRewriter, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_empty_rewrites_fall_back_and_are_counted(generative: TrainedRewriter) -> None:
     rewriter = generative
     lm = rewriter.model.lm
     torch.nn.init.zeros_(
@@ -71,20 +69,6 @@ def test_empty_rewrites_fall_back_and_are_counted(
     assert made[0].fallbacks == {"gqr": EMPTY}
     assert made[1].costs["model_calls"] == 1
     assert [each.costs["fallbacks"] for each in made] == [1, 1]
-    assert "2 of 2 rewrites fell back to the question" in capsys.readouterr().err
-
-
-def test_other_folders_are_refused(tmp_path: Path, serving: Path) -> None:
-    with pytest.raises(MissingInputError, match="no serving folder there"):
-        TrainedRewriter(tmp_path / "none").load()
-    weights = serving / "rewriter/model.safetensors"
-    kept = weights.read_bytes()
-    weights.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
-    try:
-        with pytest.raises(ArtifactError, match=r"model\.safetensors"):
-            TrainedRewriter(serving).load()
-    finally:
-        weights.write_bytes(kept)
 
 
 def test_a_question_that_is_too_long_is_cut_and_unknown_strategies_are_refused(generative: TrainedRewriter) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from common.records import Passage, Question, Ranked
 from common.words import words_of
+from datamodules.formats.word_labels import WordLabels
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.rewriters.word_labels import LabelCounts, WordLabeler, gold_recall, interleaved
 from tests.helpers.small_world import WORDS, corpus
@@ -45,7 +46,7 @@ def test_passages_are_interleaved_by_rank_each_once() -> None:
 
 def test_changes_by_hand(tmp_path: Path) -> None:
     """ "kiln" finds south, which has it twice, before north; a word of north makes north the first."""
-    labeler = WordLabeler(retriever := bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), [retriever], 2, 100, 10)
+    labeler = WordLabeler(bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), None, 2, 100, 10)
     (labels,) = labeler.label([Question("q1", "The kiln: a Kiln?", support=(NORTH.id,))])
     assert labels.passages == (SOUTH, NORTH)
     assert labels.recall == pytest.approx(100 / 104)
@@ -57,18 +58,22 @@ def test_changes_by_hand(tmp_path: Path) -> None:
 
 def test_two_gold_passages_and_a_word_that_harms(tmp_path: Path) -> None:
     """Of depth 1, "kiln" finds south alone, which is gold; with "north" or "amber" north takes its place."""
-    labeler = WordLabeler(retriever := bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), [retriever], 2, 1, 10)
+    labeler = WordLabeler(bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), None, 2, 1, 10)
     (labels,) = labeler.label([Question("q1", "kiln", support=(SOUTH.id, FAR.id))])
     assert labels.passages == (SOUTH, NORTH)  # as many as asked for, also beyond the depth
     lost = pytest.approx(-100 / 101 / 2)
     assert labels.recall == pytest.approx(100 / 101 / 2)
     assert labels.without_word == {"kiln": lost}
     assert labels.with_word == {"south": 0, "north": lost, "amber": lost}
+
+
+def test_helping_and_harming_words_are_counted() -> None:
     counts = LabelCounts()
-    counts.add(labels)
-    assert str(counts) == (
-        "1 questions, 3 words of passages, 0 words of passages that help, 2 words of passages that harm, "
-        "1 words of questions, 0 words of questions that help, 1 words of questions that harm"
+    joining = {"south": 0.0, "north": -0.5, "amber": 0.1}
+    counts.add(WordLabels("q1", "kiln", 0.5, {"kiln": -0.5}, joining, (SOUTH, NORTH)))
+    assert str(counts) == (  # without "kiln" less is found: it helps
+        "1 questions, 3 words of passages, 1 words of passages that help, 1 words of passages that harm, "
+        "1 words of questions, 1 words of questions that help, 0 words of questions that harm"
     )
 
 
@@ -91,9 +96,7 @@ def test_random_questions_against_the_definition(tmp_path: Path) -> None:
         )
 
     compared = 0
-    for question, labels in zip(
-        questions, WordLabeler(retriever, [retriever, other], 4, 20, 3).label(questions), strict=True
-    ):
+    for question, labels in zip(questions, WordLabeler(retriever, [other], 4, 20, 3).label(questions), strict=True):
         base, own = value(question.text, question), [word.text for word in words_of(question.text)]
         first, second = (each.search([question.text], 4)[0] for each in (retriever, other))
         mixed = [hit.passage for pair in zip(first, second, strict=True) for hit in pair]

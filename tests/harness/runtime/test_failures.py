@@ -143,6 +143,7 @@ def test_an_empty_question_and_one_that_is_not_text_fail_alone(index: Path) -> N
     reasons = ["2 is empty", "3 is not UTF-8", "4 is None", "5 is ['alba'", "q6 is not UTF-8", "q7 is empty", "q8 is 8"]
     for each, reason in zip(found[1:8], reasons, strict=True):
         assert failure_of(each).startswith(f"question {reason}")
+    assert not any({"cut", "unknown_words"} & each.notes.keys() for each in found[1:8])
     with pytest.raises(DataError, match="question 1 is None"):
         system.answer([None])  # type: ignore[list-item]
 

@@ -1,19 +1,12 @@
 """DR-RAG end to end on a corpus worked out by hand, with the real BM25 index."""
 
-import json
-from dataclasses import asdict
-
 import pytest
 
-from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question, Ranked
-from harness.commands.ask import ask
-from harness.interfaces import PairScorer, Reader, System
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag, best_partner
 from tests.helpers.echo_reader import EchoReader
-from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, TableScorer, gold_scorer
+from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, gold_scorer
 from tests.helpers.table_rewriter import CountingRetriever
 
 ASKED = [Question(id=id_, text=text) for id_, text, *_ in QUESTIONS]
@@ -23,36 +16,21 @@ def titles(answer):
     return [hit.passage.title for hit in answer.evidence]
 
 
-def test_parts_satisfy_the_interfaces(bm25):
-    scorer = gold_scorer()
-    assert isinstance(scorer, PairScorer)
-    assert isinstance(DrRag(bm25, scorer=scorer), System)
-    assert isinstance(EchoReader(), Reader)
-
-
-def test_the_second_hop_is_found_through_the_first(bm25):
-    # q1 alone: Alba (both words), then the ship and Calder; Brune shares no word with it
-    similar = DrRag(bm25, selection=SelectionOptions("sm", k=3)).answer(ASKED)[0]
-    assert titles(similar) == ["Alba", "Alba (ship)", "Calder"]
-    found = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cfs", k=2)).answer(ASKED)
-    assert [titles(answer) for answer in found] == [["Alba", "Brune"], ["Calder", "Dorn"], ["Elbe", "Fulda"]]
-    # without a classifier the look-alike wins
-    assert titles(DrRag(bm25, selection=SelectionOptions("qdc", k=2)).answer(ASKED)[0]) == ["Alba", "Alba (ship)"]
-
-
-def test_cis_drops_the_look_alike_and_cfs_without_qdc_cannot_find_the_second_hop(bm25):
-    cis = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cis", k=2)).answer(ASKED)
-    assert titles(cis[0]) == ["Alba"]
-    without = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cfs", second_stage="ranking", k=2)).answer(
-        ASKED
-    )
-    assert titles(without[0]) == ["Alba"]
-    assert titles(without[2]) == ["Elbe", "Fulda"]
-
-
-def test_ranked_gives_up_a_first_stage_document(bm25):
-    ranked = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("ranked", k=2)).answer(ASKED)
-    assert [titles(answer) for answer in ranked] == [["Alba", "Brune"], ["Calder", "Dorn"], ["Elbe", "Fulda"]]
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        # q1 alone: Alba (both words), then the ship and Calder; Brune shares no word with it
+        ({"method": "sm", "k": 3}, [["Alba", "Alba (ship)", "Calder"]]),
+        ({"method": "qdc"}, [["Alba", "Alba (ship)"]]),  # without a classifier the look-alike wins
+        ({"method": "cis"}, [["Alba"]]),
+        ({"method": "cfs"}, [["Alba", "Brune"], ["Calder", "Dorn"], ["Elbe", "Fulda"]]),
+        ({"method": "cfs", "second_stage": "ranking"}, [["Alba"], ["Calder"], ["Elbe", "Fulda"]]),
+        ({"method": "ranked"}, [["Alba", "Brune"], ["Calder", "Dorn"], ["Elbe", "Fulda"]]),
+    ],
+)
+def test_the_second_hop_is_found_through_the_first(bm25, options, found):
+    system = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions(**{"k": 2, **options}))
+    assert [titles(answer) for answer in system.answer(ASKED)][: len(found)] == found
 
 
 def test_two_batched_searches_and_few_scoring_calls_for_all_questions(bm25):
@@ -65,6 +43,7 @@ def test_two_batched_searches_and_few_scoring_calls_for_all_questions(bm25):
     assert all(answer.costs["retriever_calls"] == 3 for answer in answers)
     times = {f"seconds/{stage}" for stage in ("first_stage", "second_stage", "scoring")}
     assert {name for name in answers[0].costs if name.startswith("seconds/")} == times
+    assert all(0 <= answers[0].costs[name] < 60 for name in times)
 
 
 def test_the_question_stands_as_often_as_its_weight_says_in_the_second_search(bm25):
@@ -97,28 +76,6 @@ def test_the_second_stage_may_have_its_own_retriever(bm25):
     ]
 
 
-def test_both_stages_search_one_corpus(bm25, tmp_path):
-    build_bm25([PASSAGES["Alba"]], tmp_path / "other")
-    with pytest.raises(ArtifactError, match="different corpora"):
-        DrRag(bm25, selection=SelectionOptions("qdc"), second_retriever=Bm25Retriever(tmp_path / "other")).load()
-
-
-def test_a_text_is_answered_as_its_question(bm25):
-    system = DrRag(bm25, scorer=gold_scorer())
-    (record,) = system.answer(ASKED[:1])
-    for asked in (ASKED[0].text, [ASKED[0].text]):
-        (answer,) = system.answer(asked)
-        assert (answer.question_id, titles(answer)) == ("1", titles(record))
-
-
-def test_batching_does_not_change_answers(bm25):
-    system = DrRag(bm25, scorer=gold_scorer(), selection=SelectionOptions("cfs", k=3))
-    together = system.answer(ASKED)
-    alone = [system.answer([question])[0] for question in ASKED]
-    assert [answer.evidence for answer in together] == [answer.evidence for answer in alone]
-    assert [answer.notes for answer in together] == [answer.notes for answer in alone]
-
-
 def test_threshold_is_the_exported_one_unless_given(bm25):
     scorer = gold_scorer()
     scorer.threshold = 0.95
@@ -137,7 +94,6 @@ def test_without_a_reader_the_evidence_is_the_answer(bm25):
         {"id": IDS["Brune"], "stage": "second", "partner": IDS["Alba"], "probability": 0.9, "rank": None},
     ]
     assert all(isinstance(hit, Ranked) and hit.passage == PASSAGES[hit.passage.title] for hit in answer.evidence)
-    json.dumps(asdict(answer))
 
 
 def test_a_document_that_only_fills_the_budget_is_of_the_first_stage(bm25):
@@ -158,43 +114,7 @@ def test_a_reader_sees_the_evidence_in_order(bm25):
     assert answer.costs["model_calls"] == 1 + unread.costs["model_calls"]
 
 
-@pytest.mark.parametrize("selection", ["sm", "qdc", "cis", "cfs", "ranked"])
-def test_odd_questions_are_answered_with_what_there_is(bm25, selection):
-    system = DrRag(bm25, scorer=gold_scorer(), reader=EchoReader(), selection=SelectionOptions(selection, k=50))
-    empty, unknown, known = system.answer([Question("e", ""), Question("u", "zzz"), ASKED[0]])
-    assert empty.evidence == unknown.evidence == ()
-    assert titles(known)[0] == "Alba"
-    assert system.answer([]) == []
-
-
-def test_refusals_come_before_any_search(bm25, tmp_path):
-    with pytest.raises(UserError, match="selection cfs needs the trained classifier"):
-        DrRag(bm25)
-    with pytest.raises(UserError, match="Both serving and scorer"):
-        DrRag(bm25, serving=tmp_path, scorer=gold_scorer())
-    with pytest.raises(MissingInputError, match="nowhere"):
-        DrRag(bm25, serving=tmp_path / "nowhere").load()
-
-
 def test_best_partner_is_among_the_chosen():
     scores = {("a", "x"): 0.7, ("b", "x"): 0.9, ("x", "y"): 0.8}
     assert best_partner("x", ["a", "x", "y"], scores) == ("y", 0.8)
     assert best_partner("b", ["a", "b"], scores) == (None, None)
-
-
-def test_ask_prints_documents_with_scores(bm25, capsys):
-    system = DrRag(bm25, scorer=TableScorer(("Alba", "Brune")), selection=SelectionOptions(k=2))
-    ask(system, "  alba\nriver ", width=120)
-    text = capsys.readouterr().out
-    assert "Question: alba river" in text
-    assert "1. Alba\n   (stage: first; partner: passage 2; P(relevant): 0.9; retriever's rank: 1)\n" in text
-    assert "2. Brune\n   (stage: second; partner: passage 1; P(relevant): 0.9)\n   brune ends ocean\n" in text
-    assert "score" not in text  # those of the two stages do not compare
-    assert "Answer: none, no reader is configured." in text
-    ask(system, "alba river", json=True)
-    record = json.loads(capsys.readouterr().out)
-    assert [hit["passage"]["title"] for hit in record["evidence"]] == ["Alba", "Brune"]
-    ask(system, "zzz")
-    assert "No document was found." in capsys.readouterr().out
-    with pytest.raises(UserError, match="question is empty"):
-        ask(system, " ")

@@ -3,7 +3,6 @@
 Lost sources, costs, notes, and what `ask` prints of it.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,18 +12,17 @@ import pytest
 import yaml
 
 from common.context_sources import SourceContext
-from common.errors import UnavailableError, UserError
+from common.errors import UnavailableError
 from common.records import Answer, Passage, Question, Ranked
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
 from harness.context_sources.facts import IndexedFacts
-from harness.context_sources.generated import NOTHING_KNOWN, GeneratedContext
+from harness.context_sources.generated import NOTHING_KNOWN
 from harness.context_sources.web import WebContext
-from harness.interfaces import ClosedBookReader, System
+from harness.interfaces import ClosedBookReader
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader
-from harness.runtime.answer_text import answer_text
 from harness.systems import msrag
 from harness.systems.msrag import Msrag
 from tests.helpers.river_corpus import IDS
@@ -89,7 +87,6 @@ def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() ->
     reader = WordReader()
     assert isinstance(reader, ClosedBookReader)
     system = Msrag(reader, EstimatedRelevance(), web, knowledge)
-    assert isinstance(system, System)
     (answer,) = system.answer([ALBA])
     assert (answer.question_id, answer.text, answer.logprob) == ("a", "sea", -0.5)
     assert answer.evidence == knowledge.given[0].passages
@@ -104,7 +101,6 @@ def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() ->
     counted = {name: value for name, value in answer.costs.items() if not name.startswith("seconds/")}
     assert counted == {"retriever_calls": 2.0, "model_calls": 3.0, "tokens": 11.0}
     assert answer.costs["seconds/reading"] > 0
-    json.dumps(asdict(answer))
 
 
 def test_the_oracle_says_that_it_uses_the_gold_answer() -> None:
@@ -112,7 +108,6 @@ def test_the_oracle_says_that_it_uses_the_gold_answer() -> None:
     first, second = system.answer([ALBA, ELBE])
     assert (first.text, second.text) == ("sea", "ocean")
     assert first.notes["uses_gold"] is True
-    assert "gold" in answer_text(ALBA, first)
 
 
 def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
@@ -124,9 +119,6 @@ def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
         assert answer.text == "sea"
         assert answer.notes["lost"] == {"web": why}
         assert answer.costs["lost_sources"] == 1.0
-        text = answer_text(ALBA, answer, width=200)
-        assert f"missing: {why}" in text
-        assert "Lost: web" in text
 
 
 def test_a_source_that_has_nothing_is_not_lost() -> None:
@@ -136,9 +128,6 @@ def test_a_source_that_has_nothing_is_not_lost() -> None:
     assert (answer.text, answer.evidence) == ("lake", ())
     assert "lost" not in answer.notes
     assert answer.costs["not_retrieved"] == 1.0
-    text = answer_text(Question("1", "alba river"), answer)
-    assert "No document was found" not in text
-    assert "Answer: lake" in text
 
 
 def test_what_two_sources_find_is_read_in_one_call_and_in_order() -> None:
@@ -169,33 +158,6 @@ def test_the_paper_s_baselines_are_options(sources: tuple[str, ...], text: str, 
     assert [each["source"] for each in answer.notes["sources"]] == list(sources)
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ({"sources": ("web", "gpt")}, "sources contains 'gpt'; allowed: web, generated, none, each once."),
-        ({"sources": ()}, "sources is empty"),
-        ({"sources": ("web", "web")}, "sources names one twice"),
-        ({"knowledge": None}, r"sources names generated, and knowledge is not configured: .* sources to \[web, none\]"),
-        ({"web": None, "sources": ("web",)}, r"set sources to \[none\]"),
-    ],
-)
-def test_a_wrong_option_is_refused(options: dict, line: str) -> None:
-    given = {"web": Written(ends("ocean")), "knowledge": Written(ends("sea")), **options}
-    with pytest.raises(UserError, match=line):
-        Msrag(WordReader(), EstimatedRelevance(), **given)
-
-
-def test_a_reader_that_needs_a_context_is_refused_only_for_none() -> None:
-    class NeedsContext:
-        read = WordReader.read
-
-    with pytest.raises(
-        UserError, match=r"reader is NeedsContext, which needs a context: set sources to \[web,generated\]"
-    ):
-        Msrag(NeedsContext(), EstimatedRelevance(), Written(ends("ocean")), Written(ends("sea")))
-    Msrag(NeedsContext(), EstimatedRelevance(), Written(ends("ocean")), sources=("web",))
-
-
 def test_the_web_searches_with_three_sub_questions_and_merges_by_rank(bm25) -> None:
     retriever = CountingRetriever(bm25)
     web = WebContext(retriever, TableRewriter(TABLE), per_query=2, passages=3)
@@ -217,16 +179,6 @@ def test_the_web_searches_with_three_sub_questions_and_merges_by_rank(bm25) -> N
     assert [each["query"] for each in context.notes["queries"]] == ["alba river"]
     (nothing,) = plain.contexts([Question("x", "zzz")])
     assert (nothing.passages, nothing.missing, nothing.lost) == ((), "no search found anything", False)
-
-
-def test_passages_are_cut_to_the_budget_of_words(bm25) -> None:
-    (context,) = WebContext(bm25, per_query=5, passages=5, max_words=6).contexts([ALBA])
-    texts = [hit.passage.text for hit in context.passages]
-    assert sum(len(text.split()) for text in texts) == 6
-    whole = bm25.search(["alba river"], 2)[0]
-    assert [hit.passage.id for hit in context.passages] == [hit.passage.id for hit in whole]
-    assert texts[0] == whole[0].passage.text
-    assert whole[1].passage.text.startswith(texts[1])
 
 
 class Numbered:
@@ -266,25 +218,10 @@ def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     read, alone = Prompt.load("drrag"), LlmReader(ScriptedLm({})).closed_book
     for key in ("max_tokens", "answer_after", "answer_until", "verbatim", "system", "examples"):
         assert getattr(alone, key) == getattr(read, key)
-    same = {*alone.user.splitlines()} & {*read.user.splitlines()}
-    others = {*alone.user.splitlines()} - same
-    assert len(others) == 3  # who answers; from what; the form of the answer
-    assert not any(word in alone.user for word in ("document", "context", "yes"))
     lm = ScriptedLm({"": ["so. Answer: sea;"]})
     Msrag(LlmReader(lm, max_answer_tokens=50), EstimatedRelevance(), knowledge=Written(ends("sea")),
           sources=("generated", "none")).answer([ALBA])  # fmt: skip
     assert [chat.max_tokens for chats in lm.asked for chat in chats] == [50, 50]
-
-
-def test_a_reader_s_prompt_without_one_for_no_context_is_refused_before_a_source_is_asked(tmp_path: Path) -> None:
-    file, lm = tmp_path / "own.yaml", ScriptedLm({"": ["Answer: sea"]})
-    file.write_text("user: ${documents} ${question}\ndocument: ${text}")
-    with pytest.raises(UserError, match="prompt own names no prompt of its kind for a question without passages: set"):
-        Msrag(LlmReader(lm, str(file)), EstimatedRelevance(), Written(ends("sea")), sources=("web", "none")).load()
-    assert lm.asked == []
-    Msrag(LlmReader(lm, str(file)), EstimatedRelevance(), Written(ends("sea")), sources=("web",)).load()
-    system = Msrag(LlmReader(lm, str(file), closed_book="closed_book"), EstimatedRelevance(), sources=("none",))
-    assert system.answer([ALBA])[0].text == "sea"
 
 
 def test_the_paper_s_config_has_a_model_of_the_sources_and_one_that_reads() -> None:
@@ -334,18 +271,3 @@ def test_with_real_parts_results_are_the_same_together_and_one_after_the_other(
     alone = [system.answer([question])[0].text for question in questions]
     assert alone == [each.text for each in together]
     assert system.retriever is bm25  # what a report names as the index
-
-
-def test_a_language_model_can_be_every_part() -> None:
-    content = "The alba river joins the brune, which ends in the ocean. " * 7
-    replies = {"--\nalba river\n--": [json.dumps({"question": "alba river", "content": content})],
-               "from your own knowledge": ["Answer: lake"],
-               "based on the documents": ["It joins the brune. Answer: ocean;"]}  # fmt: skip
-    llm = ScriptedLm(replies)
-    system = Msrag(LlmReader(llm), EstimatedRelevance(), knowledge=GeneratedContext(llm), sources=("generated", "none"))
-    (answer,) = system.answer([ALBA])
-    told = [(each["source"], each["answer"]) for each in answer.notes["sources"]]
-    assert told == [("generated", "ocean"), ("none", "lake")]
-    assert answer.evidence[0].passage.source == "generated"
-    assert answer.costs["context_calls"] == 1.0
-    assert answer.costs["model_calls"] == 2.0

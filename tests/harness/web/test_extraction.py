@@ -81,16 +81,6 @@ def test_a_page_cannot_take_all_memory() -> None:
     assert "sea" in text
 
 
-def test_the_process_gets_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BRAVE_API_KEY", "secret")
-
-    with closing(extractor(1)) as processes:
-        extracted(processes, html(PAGE))
-        (process,) = processes.running
-        if sys.platform == "linux":
-            assert b"secret" not in Path(f"/proc/{process.pid}/environ").read_bytes()
-
-
 def test_a_package_that_cannot_be_imported_is_no_fault_of_the_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from common.errors import RefusedError
 from harness.web.search_services import SearchResult, SearchService, brave, searxng, tavily
-from harness.web.service_failures import BrokenReplyError
+from harness.web.service_failures import BrokenReplyError, ServiceError
 from tests.helpers.fake_server import answer, web_server
 
 SEARXNG = SearchService("searxng", "http://localhost:8888/sub", None, {"language": "en", "safesearch": 1}, 3)
@@ -130,15 +130,13 @@ def test_responses_without_results_say_why(read: Callable[[bytes], Any], text: b
 @pytest.mark.parametrize(
     ("service", "status", "code", "part"),
     [
-        (SEARXNG, 403, "", "add json to search.formats"),
-        (SEARXNG, 404, "", "check base_url (http://"),
-        (SEARXNG, 301, "", "check base_url"),
-        (BRAVE, 401, "", "export a valid key as BRAVE_API_KEY"),
+        (SEARXNG, 403, "", "add json to search.formats"), (SEARXNG, 404, "", "check base_url (http://"),
+        (SEARXNG, 302, "", "check base_url"), (BRAVE, 401, "", "export a valid key as BRAVE_API_KEY"),
         (BRAVE, 422, "SUBSCRIPTION_TOKEN_INVALID", "export a valid key as BRAVE_API_KEY"),
-        (TAVILY, 401, "", "export a valid key as TAVILY_API_KEY"),
+        (TAVILY, 401, "", "export a valid key as TAVILY_API_KEY"), (TAVILY, 403, "", "export a valid key"),
         *((service, status, "", "used up") for service, status in ((TAVILY, 432), (TAVILY, 433), (BRAVE, 402))),
         *((service, status, "VALIDATION", "") for service, status in (  # another search may succeed
-            (BRAVE, 422), (BRAVE, 429), (SEARXNG, 400), (SEARXNG, 500), (SEARXNG, 432), (TAVILY, 400))),
+            (BRAVE, 422), (SEARXNG, 400), (SEARXNG, 432), (TAVILY, 400))),
     ],
 )  # fmt: skip
 def test_what_to_do_where_no_search_can_succeed(
@@ -147,8 +145,11 @@ def test_what_to_do_where_no_search_can_succeed(
     if service.key_variable:
         monkeypatch.setenv(service.key_variable, KEY)
     path = "/web/search" if service is BRAVE else "/search"
-    body = json.dumps({"error": {"code": code}}).encode()
-    with web_server({path: answer(body, status)}) as server, pytest.raises(Exception, match=f"HTTP {status}") as raised:
+    body = json.dumps({"error": {"code": code, "detail": f"bad {KEY}"}}).encode()
+    with web_server({path: answer(body, status)}) as server, pytest.raises((RefusedError, ServiceError)) as raised:
         replace(service, base_url=server.url, max_retries=0).search("x")
+    assert len(server.asked) == 1
+    assert KEY not in str(raised.value)
     assert isinstance(raised.value, RefusedError) == bool(part)
+    assert f"HTTP {status}" in str(raised.value)
     assert part in str(raised.value)

@@ -30,8 +30,6 @@ def service(url: str, retries: int = 0, seconds: float = 5.0) -> SearchService:
     [
         (answer(b"", 500), UnavailableError, r"tavily at .*: HTTP 500\. Results so far are kept in cache\. Check"),
         (answer(b"", 429), UnavailableError, r"HTTP 429\. Results"),
-        (answer(b"", 401), RefusedError, r"refuses all searches \(HTTP 401\): export a valid key as A_KEY"),
-        (answer(b"", 403), RefusedError, r"refuses all searches \(HTTP 403\): export a valid key as A_KEY"),
         (answer(b"no %b" % KEY.encode(), 400), ServiceError, r"^HTTP 400: no \[key\]$"),
         (answer(b"nok"), ServiceError, r"^a response that is no valid JSON$"),
         (drip, ServiceError, r"^no complete response within 0\.5 s$"),

@@ -17,22 +17,16 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from common.errors import ArtifactError, UserError
 from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
 from models.dmqr.strategies import POOL
 from models.length_batching import IGNORE
 from models.lora import Lora, add_adapter
 from models.pretrained import base_model
-from tests.helpers.tolerances import model_tolerance
+from tests.helpers.tolerances import model_tolerance, move_adapters
 
 FAMILIES = ("t5", "chat", "plain")
 LENGTHS = {"t5": 40, "chat": 100, "plain": 100}
 ROWS = (("where was name3 born", "gqr", ("who is name2", "name3")), ("who is it", "decomposition", ()))
-
-
-@pytest.fixture(scope="module")
-def folders(checkpoints: dict[str, Path], chat_lm: Path, plain_lm: Path) -> dict[str, Path]:
-    return {"t5": checkpoints["t5"], "chat": chat_lm, "plain": plain_lm}
 
 
 def build(folder: Path, family: str) -> RewriterModel:
@@ -45,10 +39,7 @@ def adapted(folder: Path, family: str, trained: bool = True) -> RewriterModel:
     rewriter = build(folder, family)
     add_adapter(rewriter.network, str(folder), Lora(4, 8))
     if trained:
-        with torch.no_grad():
-            for name, parameter in rewriter.named_parameters():
-                if "lora_B" in name:
-                    parameter.normal_(0, 0.05)
+        move_adapters(rewriter, 0.05)
     return rewriter.eval()
 
 
@@ -58,9 +49,9 @@ def batch(rewriter: RewriterModel, rewrites: tuple[str, ...] = ("name3", "who ; 
     return rewriter.batch([each for each in inputs if each], rewriter.encode.targets(rewrites))
 
 
-def test_a_folder_whose_tokenizer_reads_lower_case_keeps_it(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_a_folder_whose_tokenizer_reads_lower_case_keeps_it(families, tmp_path) -> None:
     """As those of small T5s that an earlier release trained to read every name in lower case."""
-    older = Path(shutil.copytree(folders["t5"], tmp_path / "older"))
+    older = Path(shutil.copytree(families["t5"], tmp_path / "older"))
     own = AutoTokenizer.from_pretrained(older)
     backend = own.backend_tokenizer
     backend.normalizer = normalizers.Lowercase()
@@ -73,16 +64,16 @@ def test_a_folder_whose_tokenizer_reads_lower_case_keeps_it(folders: dict[str, P
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_only_the_rewrite_is_learned(folders: dict[str, Path], family: str) -> None:
-    rewriter = build(folders[family], family)
+def test_only_the_rewrite_is_learned(families, family) -> None:
+    rewriter = build(families[family], family)
     targets = rewriter.encode.targets(("name3", "who ; where"))
     labels_PA = batch(rewriter)[2]
     assert [[label for label in row if label != IGNORE] for row in labels_PA.tolist()] == targets
 
 
-def test_the_loss_of_a_uniform_t5_by_hand(folders: dict[str, Path]) -> None:
+def test_the_loss_of_a_uniform_t5_by_hand(families) -> None:
     """Logits of 0: every token costs ln V, V the size of the vocabulary."""
-    rewriter = build(folders["t5"], "t5").eval()
+    rewriter = build(families["t5"], "t5").eval()
     torch.nn.init.zeros_(rewriter.network.get_output_embeddings().weight)
     V = rewriter.network.config.vocab_size
     logp_PA = rewriter(*batch(rewriter))
@@ -91,12 +82,12 @@ def test_the_loss_of_a_uniform_t5_by_hand(folders: dict[str, Path]) -> None:
     torch.testing.assert_close(logp_PA, torch.tensor(expected), atol=1e-5, rtol=0)
 
 
-def test_the_loss_of_a_uniform_causal_lm_by_hand(folders: dict[str, Path]) -> None:
+def test_the_loss_of_a_uniform_causal_lm_by_hand(families) -> None:
     """As above; its two end tokens are one event, which costs ln(V / 2).
 
     Rows end together: the shorter one starts later.
     """
-    rewriter = build(folders["chat"], "chat").eval()
+    rewriter = build(families["chat"], "chat").eval()
     torch.nn.init.zeros_(rewriter.network.get_output_embeddings().weight)
     V = rewriter.network.config.vocab_size
     short, long = (len(each) for each in rewriter.encode.targets(("a", "a b c d e")))
@@ -106,10 +97,8 @@ def test_the_loss_of_a_uniform_causal_lm_by_hand(folders: dict[str, Path]) -> No
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_adapter_changes_nothing_until_it_is_trained_and_gets_the_only_gradient(
-    folders: dict[str, Path], family: str
-) -> None:
-    rewriter, base = adapted(folders[family], family, trained=False), build(folders[family], family).eval()
+def test_an_adapter_changes_nothing_until_it_is_trained_and_gets_the_only_gradient(families, family) -> None:
+    rewriter, base = adapted(families[family], family, trained=False), build(families[family], family).eval()
     inputs = batch(rewriter)
     torch.testing.assert_close(rewriter(*inputs), base(*inputs), rtol=0, atol=model_tolerance(10.0))
     (-rewriter(*inputs).sum()).backward()
@@ -122,13 +111,11 @@ def test_an_adapter_changes_nothing_until_it_is_trained_and_gets_the_only_gradie
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("family", FAMILIES)
-def test_adapter_and_merged_model_answer_as_the_trained_module(
-    folders: dict[str, Path], family: str, tmp_path: Path
-) -> None:
-    rewriter = adapted(folders[family], family)
+def test_adapter_and_merged_model_answer_as_the_trained_module(families, family, tmp_path) -> None:
+    rewriter = adapted(families[family], family)
     inputs = batch(rewriter)
-    rewriter.save(tmp_path, ["gqr", "decomposition"], base_model(str(folders[family])))
-    merged, base = RewriterModel.load(tmp_path, "cpu", "fp32"), build(folders[family], family).eval()
+    rewriter.save(tmp_path, ["gqr", "decomposition"], base_model(str(families[family])))
+    merged, base = RewriterModel.load(tmp_path, "cpu", "fp32"), build(families[family], family).eval()
     with torch.inference_mode():
         here = rewriter(*inputs)
         assert (base(*inputs) - here).abs().max() > 0.05  # the adapter matters
@@ -143,23 +130,23 @@ def test_adapter_and_merged_model_answer_as_the_trained_module(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_merged_folder_has_the_layout_of_its_base(folders: dict[str, Path], family: str, tmp_path: Path) -> None:
+def test_the_merged_folder_has_the_layout_of_its_base(families, family, tmp_path) -> None:
     """What transformers and, for a causal LM, vLLM load.
 
     The same weights by name, architecture, tokenizer and template.
     """
-    rewriter = adapted(folders[family], family)
+    rewriter = adapted(families[family], family)
     rewriter.save(tmp_path, ["gqr"], {}, "bfloat16")
     kind = AutoModelForSeq2SeqLM if family == "t5" else AutoModelForCausalLM
     network, found = kind.from_pretrained(tmp_path / "rewriter", output_loading_info=True)
     assert not any(found[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     assert network.dtype == torch.bfloat16
-    here, there = (AutoConfig.from_pretrained(f) for f in (tmp_path / "rewriter", folders[family]))
+    here, there = (AutoConfig.from_pretrained(f) for f in (tmp_path / "rewriter", families[family]))
     assert here.architectures == there.architectures
     written = load_file(tmp_path / "rewriter/model.safetensors")
-    assert written.keys() == load_file(folders[family] / "model.safetensors").keys()
+    assert written.keys() == load_file(families[family] / "model.safetensors").keys()
     assert {value.dtype for value in written.values()} == {torch.bfloat16}
-    ours, theirs = (AutoTokenizer.from_pretrained(f) for f in (tmp_path / "rewriter", folders[family]))
+    ours, theirs = (AutoTokenizer.from_pretrained(f) for f in (tmp_path / "rewriter", families[family]))
     assert ours.chat_template == theirs.chat_template
     assert ours.get_vocab() == theirs.get_vocab()
     # merged in fp32, then cast
@@ -170,24 +157,21 @@ def test_the_merged_folder_has_the_layout_of_its_base(folders: dict[str, Path], 
     assert torch.equal(written[name.replace(".base_layer", "")], expected)
 
 
-def test_a_base_is_known_by_its_weights(folders: dict[str, Path], tmp_path: Path) -> None:
-    rewriter = adapted(folders["t5"], "t5")
-    base = base_model(str(folders["t5"]))
+def test_a_base_is_known_by_its_weights(families, tmp_path) -> None:
+    rewriter = adapted(families["t5"], "t5")
+    base = base_model(str(families["t5"]))
     assert list(base["sha256"]) == ["model.safetensors"]
     rewriter.save(tmp_path, ["gqr"], base)
     manifest = read_rewriter_manifest(tmp_path)
     assert manifest["base"] == base
     assert manifest["adapter"]["rank"] == 4
-    (tmp_path / "adapter/adapter_config.json").write_text("{}")
-    with pytest.raises(ArtifactError, match=r"adapter_config\.json"):
-        RewriterModel.load(tmp_path, "cpu")
 
 
-def test_no_sequence_of_tokens_is_written_twice(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_no_sequence_of_tokens_is_written_twice(families, tmp_path) -> None:
     """A random T5 repeats itself; the limit is kept by the serving folder, and is none of a causal LM's."""
-    free = build(folders["t5"], "t5").eval()
+    free = build(families["t5"], "t5").eval()
     tasks = [ids for ids in free.encode([free.task(*row) for row in ROWS]) if ids]
-    limited = RewriterModel.build(str(folders["t5"]), 40, 20, POOL, no_repeat_ngram=2).eval()
+    limited = RewriterModel.build(str(families["t5"]), 40, 20, POOL, no_repeat_ngram=2).eval()
     limited.save(tmp_path, ["gqr"], {})
     loaded = RewriterModel.load(tmp_path, "cpu", "fp32")
     written = limited.write(tasks)
@@ -200,5 +184,3 @@ def test_no_sequence_of_tokens_is_written_twice(folders: dict[str, Path], tmp_pa
 
     assert any(map(repeats, free.write(tasks)))
     assert not any(map(repeats, written))
-    with pytest.raises(UserError, match=r"no_repeat_ngram is for encoder-decoders such as T5, and .*: set it to 0"):
-        RewriterModel.build(str(folders["plain"]), 100, 20, POOL, no_repeat_ngram=2)

@@ -17,7 +17,7 @@ from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import RewriterModel, read_rewriter_manifest
 from models.dmqr.strategies import POOL
 from models.lora import Lora, adapter_parameters
-from tests.helpers.tolerances import model_tolerance
+from tests.helpers.tolerances import model_tolerance, move_adapters
 
 FAMILIES = ("t5", "chat")
 LENGTHS = {"t5": 40, "chat": 100}
@@ -29,20 +29,12 @@ REWRITES = ("name3", "who name4", "name3 born", "who ; where")
 OF_ROWS = [name for _, name in ROWS]
 
 
-@pytest.fixture(scope="module")
-def folders(checkpoints: dict[str, Path], chat_lm: Path) -> dict[str, Path]:
-    return {"t5": checkpoints["t5"], "chat": chat_lm}
-
-
 def adapted(folder: Path, family: str, checkpointing: bool = False) -> RewriterModel:
     """A rewriter with an adapter for each of NAMES, all different."""
     rewriter = RewriterModel.build(str(folder), LENGTHS[family], 8, POOL, gradient_checkpointing=checkpointing)
     torch.manual_seed(0)
     rewriter.add_adapters(NAMES, str(folder), Lora(4, 8))
-    with torch.no_grad():
-        for name, parameter in rewriter.named_parameters():
-            if "lora_B" in name:
-                parameter.normal_(0, 0.2)
+    move_adapters(rewriter, 0.2)
     return rewriter.eval()
 
 
@@ -53,11 +45,9 @@ def batch(rewriter: RewriterModel) -> tuple[Tensor, Tensor, Tensor]:
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_row_is_computed_with_its_strategy_s_adapter(
-    folders: dict[str, Path], family: str, tmp_path: Path
-) -> None:
+def test_every_row_is_computed_with_its_strategy_s_adapter(families, family, tmp_path) -> None:
     """The reference is the base model with one adapter alone, as peft loads it."""
-    rewriter = adapted(folders[family], family)
+    rewriter = adapted(families[family], family)
     rewriter.save(tmp_path, NAMES, {})
     inputs = batch(rewriter)
     encoded = [ids for ids in rewriter.encode([rewriter.task(*row) for row in ROWS]) if ids]
@@ -66,7 +56,7 @@ def test_every_row_is_computed_with_its_strategy_s_adapter(
     texts = rewriter.write(encoded, OF_ROWS)
     assert len(set(texts)) > 1
     for row, name in enumerate(OF_ROWS):
-        alone = RewriterModel.build(str(folders[family]), LENGTHS[family], 8, POOL).eval()
+        alone = RewriterModel.build(str(families[family]), LENGTHS[family], 8, POOL).eval()
         alone.load_adapters(tmp_path / "adapter" / name, [])
         with torch.inference_mode():
             alone_PA = alone(*inputs)
@@ -78,8 +68,8 @@ def test_every_row_is_computed_with_its_strategy_s_adapter(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_rows_of_a_strategy_give_its_adapter_alone_a_gradient(folders: dict[str, Path], family: str) -> None:
-    rewriter = adapted(folders[family], family).train()
+def test_rows_of_a_strategy_give_its_adapter_alone_a_gradient(families, family) -> None:
+    rewriter = adapted(families[family], family).train()
     trained = {name for name, parameter in rewriter.named_parameters() if parameter.requires_grad}
     assert {name for name in NAMES if any(f".{name}." in each for each in trained)} == set(NAMES)
     assert all(".lora_" in each for each in trained)
@@ -98,32 +88,28 @@ def test_rows_of_a_strategy_give_its_adapter_alone_a_gradient(folders: dict[str,
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_serving_folder_answers_alike(folders: dict[str, Path], family: str, tmp_path: Path) -> None:
-    rewriter = adapted(folders[family], family)
+def test_the_serving_folder_answers_alike(families, family, tmp_path) -> None:
+    rewriter = adapted(families[family], family)
     rewriter.save(tmp_path, NAMES, {})
     serving = TrainedRewriter(tmp_path, "cpu", "fp32")
     assert serving.strategies == NAMES
     with torch.inference_mode():
         assert torch.equal(serving.model(*batch(rewriter), OF_ROWS), rewriter(*batch(rewriter), OF_ROWS))
     questions = [Question("1", "who is name3 in the city"), Question("2", "is name4", history=("who is name5",))]
-    made = serving.rewrite(questions, NAMES)
     written = rewriter.rewrite([(each.text, each.history) for each in questions], NAMES)
-    for rewrites, texts, question in zip(made, written, questions, strict=True):
-        for name in NAMES:
-            assert rewrites.queries[name] == (rewriter.queries(texts[name] or "", name) or (question.text,))
-    assert len({texts[name] for texts in written for name in NAMES}) > 1
-
+    for made, texts, asked in zip(serving.rewrite(questions, NAMES), written, questions, strict=True):
+        assert made.queries == {name: rewriter.queries(texts[name], name) or (asked.text,) for name in NAMES}
     manifest = read_rewriter_manifest(tmp_path)
     assert manifest["adapter"]["strategies"] == list(NAMES)
-    base, saved = load_file(folders[family] / "model.safetensors"), load_file(tmp_path / "rewriter/model.safetensors")
+    base, saved = load_file(families[family] / "model.safetensors"), load_file(tmp_path / "rewriter/model.safetensors")
     assert saved.keys() == base.keys()
     assert all(torch.equal(saved[name], base[name]) for name in base)
 
 
 @pytest.mark.numeric
-def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(families, tmp_path) -> None:
     """As docs/train_rewriter.md shows it."""
-    rewriter = adapted(folders["t5"], "t5")
+    rewriter = adapted(families["t5"], "t5")
     rewriter.save(tmp_path, NAMES, {})
     base = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "rewriter")
     PeftModel.from_pretrained(base, tmp_path / "adapter/cce").merge_and_unload().save_pretrained(tmp_path / "cce")

@@ -1,14 +1,11 @@
 """The extractive rewriter's network: words and their tokens, scores, export."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-from common.errors import ArtifactError
 from common.records import Passage
-from models.dmqr.word_selector import JOINS, KIND, STAYS, WordSelector
+from models.dmqr.word_selector import JOINS, KIND, LABELS, PRIOR, STAYS, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPairEncoder
 from models.pretrained import MINILM, resolve
 from models.serving_manifest import write_manifest
@@ -23,7 +20,7 @@ PAIRS = [(QUESTION, passage) for passage in PASSAGES]
 
 
 @pytest.fixture
-def selector(checkpoints: dict[str, Path]) -> WordSelector:
+def selector(checkpoints) -> WordSelector:
     torch.manual_seed(3)
     return WordSelector.build(str(checkpoints["bert"]), 48, 0.0).eval()
 
@@ -33,9 +30,8 @@ def minilm() -> WordPairEncoder:
     return WordPairEncoder(AutoTokenizer.from_pretrained(resolve(MINILM)), 48)
 
 
-def test_a_word_is_represented_by_its_first_token(minilm: WordPairEncoder) -> None:
+def test_a_word_is_represented_by_its_first_token(minilm) -> None:
     (pair, *_) = minilm(PAIRS)
-    assert pair is not None
     tokens = minilm.tokenizer.convert_ids_to_tokens(pair.ids)
     assert [(each.word.text, tokens[each.position]) for each in pair.question_words] == [
         ("who", "who"), ("directed", "directed"), ("the", "the"), ("film", "film"), ("lulu", "lulu"), ("s", "s"),
@@ -50,7 +46,7 @@ def test_a_word_is_represented_by_its_first_token(minilm: WordPairEncoder) -> No
     assert [text[each.word.start : each.word.end] for each in pair.passage_words[-2:]] == ["in", "Raudnitz"]
 
 
-def test_the_passage_is_truncated_and_a_question_that_leaves_it_no_room(minilm: WordPairEncoder) -> None:
+def test_the_passage_is_truncated_and_a_question_that_leaves_it_no_room(minilm) -> None:
     whole, cut = minilm([(QUESTION, PASSAGES[0]), (QUESTION, PASSAGES[2])])
     assert len(cut.ids) == 48 > len(whole.ids)
     assert cut.ids[: cut.question_tokens] == whole.ids[: whole.question_tokens]
@@ -63,39 +59,22 @@ def test_the_passage_is_truncated_and_a_question_that_leaves_it_no_room(minilm: 
     assert minilm.cut_note("word " * 30) == "reads the first 22 of the question's 30 tokens"
 
 
-def test_the_input_is_the_tokenizer_s_own_pair(minilm: WordPairEncoder) -> None:
-    pairs = minilm(PAIRS[:2])
-    ids_PT, types_PT, attention_PT = minilm.pad([pair for pair in pairs if pair])
-    texts = [(minilm.text(QUESTION), minilm.text(f"{p.title}. {p.text}" if p.title else p.text)) for p in PASSAGES[:2]]
-    theirs = minilm.tokenizer(texts, padding="max_length", max_length=ids_PT.shape[1], return_tensors="pt")
-    assert torch.equal(ids_PT, theirs["input_ids"])
-    assert torch.equal(types_PT, theirs["token_type_ids"])
-    assert torch.equal(attention_PT, theirs["attention_mask"])
+def test_a_new_head_begins_with_the_usual_share_of_each_label(selector) -> None:
+    assert selector.network.classifier.bias.sigmoid().tolist() == pytest.approx([PRIOR[each] for each in LABELS])
 
 
-def test_special_tokens_in_texts_stay_text(minilm: WordPairEncoder) -> None:
-    (pair,) = minilm([("a [SEP] b [CLS]?", PASSAGES[2])])
-    assert pair is not None
-    assert pair.ids.count(minilm.tokenizer.sep_token_id) == 2
-    assert [each.word.text for each in pair.question_words] == ["a", "sep", "b", "cls"]
-
-
-def test_scores_are_those_of_each_pair_alone(selector: WordSelector) -> None:
+def test_scores_are_those_of_each_pair_alone(selector) -> None:
     together = selector.scores(PAIRS)
     for pair, found in zip(PAIRS, together, strict=True):
         (alone,) = selector.scores([pair])
-        assert alone is not None
-        assert found is not None
         for ours, theirs in ((found.stays, alone.stays), (found.joins, alone.joins)):
             assert [each.word for each in ours] == [each.word for each in theirs]
             assert [each.log_odds for each in ours] == pytest.approx([each.log_odds for each in theirs], abs=1e-5)
 
 
-def test_a_word_that_joins_stands_once_at_its_best_place(selector: WordSelector) -> None:
+def test_a_word_that_joins_stands_once_at_its_best_place(selector) -> None:
     (found,) = selector.scores([PAIRS[2]])
     (pair,) = selector.encode([PAIRS[2]])
-    assert found is not None
-    assert pair is not None
     ids_PT, types_PT, attention_PT = selector.encode.pad([pair])
     with torch.inference_mode():
         logits_TL = selector(ids_PT, types_PT, attention_PT)[0]
@@ -111,7 +90,7 @@ def test_a_word_that_joins_stands_once_at_its_best_place(selector: WordSelector)
     assert found.stays[0].log_odds == pytest.approx(float(logits_TL[first, STAYS]), abs=1e-5)
 
 
-def test_the_exported_folder_scores_alike_also_in_transformers(selector: WordSelector, tmp_path: Path) -> None:
+def test_the_exported_folder_scores_alike_also_in_transformers(selector, tmp_path) -> None:
     selector.save(tmp_path)
     write_manifest(tmp_path, KIND, TEXT_FORMAT, 48)
     loaded = WordSelector.load(tmp_path, "cpu", "fp32")
@@ -123,12 +102,8 @@ def test_the_exported_folder_scores_alike_also_in_transformers(selector: WordSel
     text = selector.encode.text("Lulu. Lulu is a film by Georg Pabst. Pabst was born in Raudnitz.")
     batch = tokenizer(selector.encode.text(QUESTION), text, return_tensors="pt")
     (pair,) = selector.encode(PAIRS[:1])
-    assert pair is not None
     assert batch["input_ids"][0].tolist() == pair.ids
     with torch.inference_mode():
         theirs_TL = network(**batch).logits[0]
         ours_TL = loaded(*loaded.encode.pad([pair]))[0, : len(pair.ids)]
     assert torch.allclose(theirs_TL, ours_TL, atol=1e-5)
-    (tmp_path / "selector" / "config.json").write_text("{}")
-    with pytest.raises(ArtifactError):
-        WordSelector.load(tmp_path)

@@ -1,8 +1,6 @@
 """The triple classifier: fused attention, conversion, text format, serving."""
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,20 +10,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, BigBirdModel
+from transformers import AutoModel, AutoTokenizer, BigBirdModel, PreTrainedTokenizerBase
 
-from common.errors import ArtifactError, MissingInputError, UserError
+from common.errors import MissingInputError
 from common.records import Passage
-from common.sealed_json import write_sealed
 from models.bigbird.attention import fuse, resolve_kind
 from models.bigbird.conversion import to_bigbird
 from models.drrag.triple_classifier import TripleClassifier
-from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
+from models.drrag.triple_tokenizer import TripleEncoder
 from models.length_batching import fair_shares, length_batches
 from models.pretrained import MINILM, resolve
-from models.serving_manifest import write_manifest
-from models.text_formats import neutralize
-from tests.conftest import NAMES
 from tests.helpers.tolerances import assert_gradients_close, decide, fp32_tolerance, model_close, model_tolerance
 
 pytestmark = pytest.mark.numeric
@@ -47,7 +41,7 @@ def assert_states_close(here: torch.Tensor, there: torch.Tensor, attention: torc
     torch.testing.assert_close(here, there, atol=model_tolerance(there.abs().max().item()), rtol=0)
 
 
-def test_fused_attention_equals_the_eager_one(checkpoints: dict[str, Path]) -> None:
+def test_fused_attention_equals_the_eager_one(checkpoints) -> None:
     eager = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="original_full").eval()
     fused = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="original_full").eval()
     fuse(fused)
@@ -66,12 +60,10 @@ def test_fused_attention_equals_the_eager_one(checkpoints: dict[str, Path]) -> N
 def test_the_kind_of_attention_is_decided_by_the_length_once() -> None:
     assert [resolve_kind("auto", tokens) for tokens in (16, 1024, 1025)] == ["fused", "fused", "block_sparse"]
     assert resolve_kind("full", 5000) == "full"
-    with pytest.raises(UserError, match="allowed: auto, fused, full, block_sparse"):
-        resolve_kind("flash", 5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_a_converted_model_has_the_hidden_states_of_its_source(checkpoints: dict[str, Path], family: str) -> None:
+def test_a_converted_model_has_the_hidden_states_of_its_source(checkpoints, family) -> None:
     source = AutoModel.from_pretrained(checkpoints[family]).eval()
     target = to_bigbird(source, max_tokens=300)
     fuse(target)
@@ -98,42 +90,44 @@ def test_converted_minilm_has_the_hidden_states_of_minilm() -> None:
     torch.testing.assert_close(here, there, atol=tolerance, rtol=0)
 
 
-@pytest.mark.parametrize("family", ["big_bird", "bert", "roberta", "longformer"])
-def test_a_score_does_not_depend_on_company_or_padding(checkpoints: dict[str, Path], family: str) -> None:
-    classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
-    decide(classifier.network)
-    question = "where was name1 born"
-    alone = classifier.probabilities([(question, HAMLET, LONDON)])
-    together = classifier.probabilities(
-        [(question, LONDON, HAMLET), (question, HAMLET, LONDON), ("is", HAMLET, HAMLET)]
-    )
-    assert together[1] == model_close(alone[0])
-    assert together[0] != model_close(alone[0])  # order matters
-
-
-def test_block_sparse_scores_do_not_depend_on_company_and_leave_numpy_alone(checkpoints: dict[str, Path]) -> None:
-    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96, attention="block_sparse").eval()
+@pytest.mark.parametrize(
+    ("family", "attention"),
+    [*((family, "auto") for family in ("big_bird", "bert", "roberta", "longformer")), ("bert", "block_sparse")],
+)
+def test_a_score_depends_on_the_order_of_the_passages_not_on_company_or_padding(checkpoints, family, attention) -> None:
+    classifier = TripleClassifier.build(str(checkpoints[family]), 96, attention).eval()
     decide(classifier.network)
     long = Passage.of("name5", "name4 " * 300)
+    (alone,) = classifier.probabilities([("where", HAMLET, LONDON)])
+    together = classifier.probabilities([("where", LONDON, HAMLET), ("where", HAMLET, LONDON), ("where", long, long)])
+    assert together[1] == model_close(alone)
+    assert together[0] != model_close(alone) != together[2]
+    if attention == "block_sparse":  # no silent flip on short input
+        assert classifier.network.bert.attention_type == "block_sparse"
+
+
+def test_block_sparse_attention_leaves_numpys_random_state_alone(checkpoints) -> None:
+    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96, attention="block_sparse").eval()
     np.random.seed(5)
-    expected = np.random.RandomState(5).rand()
-    alone = classifier.probabilities([("where", HAMLET, LONDON)])
-    assert np.random.rand() == expected
-    together = classifier.probabilities([("where", long, long), ("where", HAMLET, LONDON)])
-    assert together[1] == model_close(alone[0])
-    assert together[0] != model_close(alone[0])
-    assert classifier.network.bert.attention_type == "block_sparse"  # no silent flip on short input
+    classifier.probabilities([("where", HAMLET, LONDON)])
+    assert np.random.rand() == np.random.RandomState(5).rand()
 
 
-def test_the_format_is_what_it_says(checkpoints: dict[str, Path]) -> None:
+def test_the_format_is_what_it_says(checkpoints) -> None:
     encode = TripleEncoder(str(checkpoints["big_bird"]), 64)
     words = encode.tokenizer.convert_ids_to_tokens(encode("where is name1", HAMLET, Passage.of("", "no")))
     assert " ".join(words) == "[CLS] where is name1 [SEP] name1 . name1 was born in the city . [SEP] no [SEP]"
 
 
+@pytest.fixture(scope="module")
+def tokenizer(checkpoints) -> PreTrainedTokenizerBase:
+    """BigBird's."""
+    return AutoTokenizer.from_pretrained(checkpoints["big_bird"])
+
+
 @given(st.integers(0, 60), st.integers(16, 64))
-def test_both_passages_keep_a_fair_share(words: int, most: int) -> None:
-    encode = TripleEncoder(_encoder().tokenizer, most)
+def test_both_passages_keep_a_fair_share(tokenizer, words, most) -> None:
+    encode = TripleEncoder(tokenizer, most)
     passages = [Passage.of("", "name1 " * more + "name2") for more in (words, words + 3)]
     ids = encode("is name1", *passages)
     assert len(ids) == encode.length("is name1", *passages) <= most
@@ -146,7 +140,7 @@ def test_both_passages_keep_a_fair_share(words: int, most: int) -> None:
 
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=6), st.integers(0, 900))
-def test_shares_fill_the_budget_and_spare_the_shorter(lengths: list[int], budget: int) -> None:
+def test_shares_fill_the_budget_and_spare_the_shorter(lengths, budget) -> None:
     kept = fair_shares(lengths, budget)
     assert sum(kept) == min(budget, sum(lengths))
     assert all(0 <= part <= length for part, length in zip(kept, lengths, strict=True))
@@ -155,7 +149,7 @@ def test_shares_fill_the_budget_and_spare_the_shorter(lengths: list[int], budget
     assert all(part == length for part, length in zip(kept, lengths, strict=True) if length <= budget // len(lengths))
 
 
-def test_a_question_that_leaves_no_room_keeps_its_first_tokens_half_of_it(checkpoints: dict[str, Path]) -> None:
+def test_a_question_that_leaves_no_room_keeps_its_first_tokens_half_of_it(checkpoints) -> None:
     encode = TripleEncoder(str(checkpoints["big_bird"]), 64)  # 60 besides class and separators
     passages = (Passage.of("", "is " * 50), Passage.of("", "is " * 50))
     for words, kept, note in ((58, 58, ""), (59, 30, "reads the first 30 of the question's 59 tokens")):
@@ -168,90 +162,15 @@ def test_a_question_that_leaves_no_room_keeps_its_first_tokens_half_of_it(checkp
     assert len(short) == encode.length(question, Passage.of("", "is"), Passage.of("", "is")) == 36
 
 
-@given(
-    st.text(alphabet="[]SEPCLMAK <>/s", max_size=30),
-    st.lists(st.sampled_from(["[SEP]", "[CLS]", "[PAD]", "[MASK]"]), max_size=4),
-)
-def test_no_user_text_becomes_a_special_token(noise: str, specials: list[str]) -> None:
-    encode = _encoder()
-    text = "".join([noise[:10], *specials, noise[10:]])
-    ids = encode.text_ids(text)
-    special = set(encode.tokenizer.all_special_ids) - {encode.tokenizer.unk_token_id}
-    assert not special & set(ids)
-    assert neutralize(neutralize(text, encode.specials), encode.specials) == neutralize(text, encode.specials)
-
-
-_ENCODERS: list[TripleEncoder] = []
-
-
-@pytest.fixture(autouse=True)
-def _one_encoder(checkpoints: dict[str, Path]) -> None:
-    if not _ENCODERS:
-        _ENCODERS.append(TripleEncoder(str(checkpoints["big_bird"]), 64))
-
-
-def _encoder() -> TripleEncoder:
-    return _ENCODERS[0]
-
-
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 200))
-def test_length_batches_partition_and_keep_the_budget(lengths: list[int], budget: int) -> None:
+def test_length_batches_partition_and_keep_the_budget(lengths, budget) -> None:
     batches = length_batches(lengths, budget)
     assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
     for rows in batches:
         assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= budget
 
 
-def saved(checkpoints: dict[str, Path], folder: Path, family: str = "bert") -> TripleClassifier:
-    classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
-    decide(classifier.network)
-    classifier.save(folder)
-    write_manifest(folder, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.25)
-    return classifier
-
-
-@pytest.mark.parametrize("family", ["bert", "longformer"])
-def test_a_served_classifier_answers_as_the_one_saved(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str
-) -> None:
-    classifier = saved(checkpoints, tmp_path, family)
-    served = TripleClassifier.load(tmp_path, device="cpu")
-    triples = [(f"where is {name}", HAMLET, LONDON) for name in NAMES[:5]]
-    assert served.probabilities(triples) == model_close(classifier.probabilities(triples))
-    assert served.threshold == 0.25
-    alone = AutoModelForSequenceClassification.from_pretrained(tmp_path / "classifier").eval()
-    assert alone.config.id2label == {0: "positive"}
-    ids, attention = served.encode.pad([served.encode(*triples[0])])
-    with torch.inference_mode():
-        probability = alone(input_ids=ids, attention_mask=attention).logits.sigmoid().item()
-    assert probability == model_close(served.probabilities(triples[:1])[0])
-
-
-def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    saved(checkpoints, tmp_path / "good")
-    with pytest.raises(MissingInputError, match="no serving folder"):
-        TripleClassifier.load(tmp_path / "nowhere")
-
-    flipped = tmp_path / "flipped"
-    shutil.copytree(tmp_path / "good", flipped)
-    weights = bytearray((flipped / "classifier/model.safetensors").read_bytes())
-    weights[-100] ^= 1
-    (flipped / "classifier/model.safetensors").write_bytes(weights)
-    with pytest.raises(ArtifactError, match=r"model\.safetensors is corrupt"):
-        TripleClassifier.load(flipped)
-
-    manifest = json.loads((tmp_path / "good/serving.json").read_text())
-    del manifest["seal"]
-    for key, value, cause in (
-        ("text_format", "another", "trained on the text format"),
-        ("kind", "reader", "holds a 'reader'"),
-    ):
-        write_sealed(tmp_path / "good/serving.json", {**manifest, key: value})
-        with pytest.raises(ArtifactError, match=cause):
-            TripleClassifier.load(tmp_path / "good")
-
-
-def test_a_tokenizer_has_the_same_digest_in_every_process(checkpoints: dict[str, Path]) -> None:
+def test_a_tokenizer_has_the_same_digest_in_every_process(checkpoints) -> None:
     code = (
         "import sys; from models.drrag.triple_tokenizer import TripleEncoder as T; e = T(sys.argv[1], 32); "
         "e.tokenize(['a']); print(e.content_digest)"

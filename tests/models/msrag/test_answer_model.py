@@ -1,7 +1,6 @@
 """The logistic model of P(right): the optimum against scikit-learn, constant features, its file."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ def test_a_constant_feature_has_no_weight_and_separable_answers_have_a_finite_fi
     assert ((model.probabilities(values) > 0.5) == right).mean() > 0.97
 
 
-def test_its_file_is_read_back_exactly_and_refused_when_it_was_changed(tmp_path: Path) -> None:
+def test_its_file_is_read_back_exactly_and_refused_when_it_was_changed(tmp_path) -> None:
     values, right = data()
     model = AnswerModel.fit(["a", "b", "c"], values, right)
     file = tmp_path / "selector.json"

@@ -47,7 +47,7 @@ def brute_reading(
 
 
 @pytest.mark.parametrize("kind", ["thorough", "fast"])
-def test_marginals_equal_brute_force(checkpoints: dict[str, Path], kind: models.rerag.marginal_reader.Marginal) -> None:
+def test_marginals_equal_brute_force(checkpoints, kind) -> None:
     reader = MarginalReader(generator(checkpoints), kind, max_answer_tokens=5, tokens_per_batch=100)
     readings = reader.read(QUESTIONS, SETS, SCORES)
     most = 0
@@ -69,9 +69,7 @@ def test_marginals_equal_brute_force(checkpoints: dict[str, Path], kind: models.
 
 
 @pytest.mark.parametrize("kind", ["thorough", "fast"])
-def test_neither_batches_nor_groups_nor_company_change_a_reading(
-    checkpoints: dict[str, Path], kind: models.rerag.marginal_reader.Marginal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_batches_nor_groups_nor_company_change_a_reading(checkpoints, kind, monkeypatch) -> None:
     def read(
         budget: int | None, group: int, several: bool = True
     ) -> list[models.rerag.marginal_reader.MarginalReading]:
@@ -92,9 +90,7 @@ def test_neither_batches_nor_groups_nor_company_change_a_reading(
 
 @pytest.mark.parametrize("kind", ["thorough", "fast"])
 @pytest.mark.parametrize("chosen", [[2, 0], [1], [3, 1, 2], [0, 1, 2, 3, 4, 5, 6, 7]])
-def test_a_subset_is_read_as_if_it_were_all(
-    checkpoints: dict[str, Path], kind: models.rerag.marginal_reader.Marginal, chosen: list[int]
-) -> None:
+def test_a_subset_is_read_as_if_it_were_all(checkpoints, kind, chosen) -> None:
     reader = MarginalReader(generator(checkpoints), kind, max_answer_tokens=5)
     question, passages, scores = QUESTIONS[3], SETS[3], SCORES[3]
     (matrix,) = reader.matrices([question], [passages])
@@ -106,7 +102,7 @@ def test_a_subset_is_read_as_if_it_were_all(
     assert here.shares == model_close(there.shares, LARGEST)
 
 
-def test_no_context_is_encoded_twice(checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_context_is_encoded_twice(checkpoints, monkeypatch) -> None:
     reading = generator(checkpoints)
     seen = []
     encoder = reading.network.get_encoder()

@@ -1,17 +1,15 @@
 """RE-RAG's serving folder: a served model does what the saved one did, and a damaged folder is refused."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from common.errors import ArtifactError, MissingInputError
+from common.errors import ArtifactError
 from common.sealed_json import write_sealed
 from models.calibration import Calibration
-from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 from models.rerag.parts import load_generator
 from tests.helpers.rerag_world import HAMLET, PAIRS, estimator
@@ -21,20 +19,16 @@ pytestmark = pytest.mark.numeric
 
 
 @pytest.fixture
-def saved(checkpoints: dict[str, Path], tmp_path: Path) -> tuple[ReRagModel, Path]:
+def saved(checkpoints, tmp_path) -> tuple[ReRagModel, Path]:
     reader = load_generator(str(checkpoints["t5"]), 48, "packed", answer_prefix="answer: ").eval()
     model = ReRagModel(estimator(checkpoints), reader, Calibration(1.5, -0.25), 0.7, 6, 0.5, 3, 2.0)
     model.save(tmp_path / "serving", metrics={"em": 0.5})
     return model, tmp_path / "serving"
 
 
-def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagModel, Path]) -> None:
+def test_a_served_model_scores_and_answers_as_the_one_saved(saved) -> None:
     model, folder = saved
     served = ReRagModel.load(folder, "cpu", needs=(ESTIMATOR, GENERATOR))
-    assert served.estimator is not None
-    assert served.generator is not None
-    assert model.estimator is not None
-    assert model.generator is not None
     assert served.estimator.scores(PAIRS) == model_close(model.estimator.scores(PAIRS))
     assert (served.calibration, served.refusal_threshold) == (Calibration(1.5, -0.25), 0.7)
     assert (served.max_answer_tokens, served.relevance_temperature) == (6, 0.5)
@@ -45,11 +39,10 @@ def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagMo
     assert not served.estimator.encode.same_as(served.generator.encode)
     assert not served.generator.network.training
 
-    def answers(reader: Generator) -> list[str]:
-        rows = [(question, [passage, HAMLET]) for question, passage in PAIRS]
-        return reader.write(reader.encode_contexts(*reader.encode.pad(reader.encode(rows))), 6)
-
-    assert answers(served.generator) == answers(model.generator)
+    rows = [(question, [passage, HAMLET]) for question, passage in PAIRS]
+    given, again = (each.generator.answers(rows, 6) for each in (model, served))
+    assert [text for text, _ in again] == [text for text, _ in given]
+    assert [logp for _, logp in again] == model_close([logp for _, logp in given], 40.0)
     manifest = json.loads((folder / "serving.json").read_text())
     assert manifest["metrics"] == {"em": 0.5}
     ids = model.estimator.encode.tokenizer.convert_tokens_to_ids(["true", "false"])
@@ -58,19 +51,18 @@ def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagMo
     assert all(torch.equal(a, b) for a, b in zip(alone.parameters(), model.estimator.network.parameters(), strict=True))
 
 
-def test_an_encoder_only_estimator_alone_can_be_served(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    for family in ("bert", "big_bird"):
-        re = estimator(checkpoints, family)
-        ReRagModel(re, None).save(tmp_path / family)
-        served = ReRagModel.load(tmp_path / family, "cpu", needs=(ESTIMATOR,))
-        assert served.generator is None
-        assert served.estimator is not None
-        assert served.estimator.scores(PAIRS) == model_close(re.scores(PAIRS))
-        with pytest.raises(ArtifactError, match=r"holds no generator, only \['estimator'\]"):
-            ReRagModel.load(tmp_path / family, "cpu", needs=(GENERATOR,))
+@pytest.mark.parametrize("family", ["bert", "big_bird"])
+def test_an_encoder_only_estimator_alone_can_be_served(checkpoints, tmp_path, family) -> None:
+    re = estimator(checkpoints, family)
+    ReRagModel(re, None).save(tmp_path / family)
+    served = ReRagModel.load(tmp_path / family, "cpu", needs=(ESTIMATOR,))
+    assert served.generator is None
+    assert served.estimator.scores(PAIRS) == model_close(re.scores(PAIRS))
+    with pytest.raises(ArtifactError, match="generator"):
+        ReRagModel.load(tmp_path / family, "cpu", needs=(GENERATOR,))
 
 
-def test_a_folder_of_an_earlier_release_has_the_values_of_then(saved: tuple[ReRagModel, Path]) -> None:
+def test_a_folder_of_an_earlier_release_has_the_values_of_then(saved) -> None:
     _, folder = saved
     manifest = json.loads((folder / "serving.json").read_text())
     for name in ("seal", "relevance_temperature", "refusal_contexts", "refusal_cost"):
@@ -78,31 +70,8 @@ def test_a_folder_of_an_earlier_release_has_the_values_of_then(saved: tuple[ReRa
     write_sealed(folder / "serving.json", manifest)
     served = ReRagModel.load(folder, "cpu")
     assert (served.relevance_temperature, served.refusal_contexts, served.refusal_cost) == (1.0, None, None)
-    write_sealed(folder / "serving.json", {**manifest, "refusal_contexts": "two"})
-    with pytest.raises(ArtifactError, match="refusal_contexts must be a whole number or null, got 'two'"):
-        ReRagModel.load(folder, "cpu")
-
-
-def test_a_damaged_or_foreign_folder_is_refused(saved: tuple[ReRagModel, Path], tmp_path: Path) -> None:
-    _, folder = saved
-    with pytest.raises(MissingInputError, match="no serving folder"):
-        ReRagModel.load(tmp_path / "nowhere")
-    for part in (ESTIMATOR, GENERATOR):
-        flipped = tmp_path / f"flipped-{part}"
-        shutil.copytree(folder, flipped)
-        weights = bytearray((flipped / part / "model.safetensors").read_bytes())
-        weights[-100] ^= 1
-        (flipped / part / "model.safetensors").write_bytes(weights)
-        with pytest.raises(ArtifactError, match=rf"{part}/model\.safetensors is corrupt"):
-            ReRagModel.load(flipped)
-    manifest = json.loads((folder / "serving.json").read_text())
-    del manifest["seal"]
     parts = {**manifest["parts"], ESTIMATOR: {"text_format": "fid; v0", "max_tokens": 64}}
-    for key, value, cause in (
-        ("text_format", "another", "trained on the text format 'another'"),
-        ("kind", "triple_classifier", "holds a 'triple_classifier'"),
-        ("parts", parts, "made for the text format 'fid; v0'"),
-    ):
-        write_sealed(folder / "serving.json", {**manifest, key: value})
-        with pytest.raises(ArtifactError, match=cause):
-            ReRagModel.load(folder)
+    for wrong, named in (({"refusal_contexts": "two"}, "refusal_contexts"), ({"parts": parts}, "fid; v0")):
+        write_sealed(folder / "serving.json", {**manifest, **wrong})
+        with pytest.raises(ArtifactError, match=named):
+            ReRagModel.load(folder, "cpu")

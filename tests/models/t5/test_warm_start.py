@@ -30,10 +30,13 @@ WORDS = ["teacher", "tutor", "taught", "river", "lake", "company", "employer", "
 WIDTH = 256
 SIZES = {"d_model": WIDTH, "layers": 1, "heads": 4, "d_ff": 64}
 
-try:
-    resolve(MINILM)
-except MissingInputError:
-    pytest.skip(f"{MINILM} is not on this machine", allow_module_level=True)
+
+@pytest.fixture(scope="module")
+def minilm() -> str:
+    try:
+        return str(resolve(MINILM))
+    except MissingInputError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,7 @@ def words() -> PreTrainedTokenizerBase:
 
 
 @pytest.fixture(scope="module")
-def meanings(words: PreTrainedTokenizerBase) -> Tensor:
+def meanings(words, minilm) -> Tensor:
     return semantic_embeddings(words, MINILM, WIDTH)
 
 
@@ -53,9 +56,7 @@ def assert_norms(embeddings_VH: Tensor, norm: float) -> None:
     torch.testing.assert_close(norms_V, torch.full_like(norms_V, norm), rtol=0, atol=exact)
 
 
-def test_embeddings_are_as_long_as_t5s_and_alike_where_words_are(
-    words: PreTrainedTokenizerBase, meanings: Tensor
-) -> None:
+def test_embeddings_are_as_long_as_t5s_and_alike_where_words_are(words, meanings) -> None:
     assert meanings.shape == (len(words), WIDTH)
     assert_norms(meanings, WIDTH**0.5)
 
@@ -73,7 +74,7 @@ def test_embeddings_are_as_long_as_t5s_and_alike_where_words_are(
     assert nearest["river"][0] == "lake"
 
 
-def test_embeddings_follow_from_the_seed_whatever_the_width(words: PreTrainedTokenizerBase, meanings: Tensor) -> None:
+def test_embeddings_follow_from_the_seed_whatever_the_width(words, meanings) -> None:
     before = torch.get_rng_state()
     assert torch.equal(semantic_embeddings(words, MINILM, WIDTH), meanings)
     assert torch.equal(torch.get_rng_state(), before)
@@ -87,13 +88,13 @@ def test_embeddings_follow_from_the_seed_whatever_the_width(words: PreTrainedTok
 
 
 @pytest.mark.parametrize(("width", "heads", "layers"), [(64, 4, 2), (48, 3, 1), (32, 1, 3), (40, 8, 1)])
-def test_cross_attention_hands_over_what_it_attends_to(
-    words: PreTrainedTokenizerBase, width: int, heads: int, layers: int
-) -> None:
+def test_cross_attention_hands_over_what_it_attends_to(words, width, heads, layers) -> None:
     network = random_t5(words, T5Sizes(d_model=width, layers=1, decoder_layers=layers, heads=heads, d_ff=16))
-    before = torch.get_rng_state()
+    before, plain = torch.get_rng_state(), {name: value.clone() for name, value in network.state_dict().items()}
     initialize_copy_heads(network)
     assert torch.equal(torch.get_rng_state(), before)
+    changed = {name for name, value in network.state_dict().items() if not torch.equal(value, plain[name])}
+    assert all("EncDecAttention" in name or name.startswith("encoder.block.0.layer.0") for name in changed)
     assert len(network.decoder.block) == layers
     for block in network.decoder.block:
         attention = block.layer[1].EncDecAttention
@@ -117,7 +118,7 @@ def passages() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def start(passages: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def start(passages, minilm, tmp_path_factory) -> Path:
     """What the command writes with both starts."""
     folder = tmp_path_factory.mktemp("start")
     (folder / "corpus.jsonl").write_text("".join(json.dumps({"title": "", "text": text}) + "\n" for text in passages))
@@ -137,14 +138,13 @@ def ranks(network: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerBas
         ids = tokenizer.encode(text)
         place = chance.choice([n for n, token in enumerate(ids[:-2]) if ids.count(token) == 1])
         with torch.inference_mode():
-            logits_V = network(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[0, ids[place]]])).logits[
-                0, -1
-            ]
+            read = network(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[0, ids[place]]]))
+        logits_V = read.logits[0, -1]
         found.append(int((logits_V > logits_V[ids[place + 1]]).sum()))
     return found
 
 
-def test_an_untrained_t5_goes_on_as_its_context_does(start: Path, passages: list[str]) -> None:
+def test_an_untrained_t5_goes_on_as_its_context_does(start, passages) -> None:
     tokenizer, copying = AutoTokenizer.from_pretrained(start), AutoModelForSeq2SeqLM.from_pretrained(start).eval()
     plain = random_t5(tokenizer, T5Sizes(**SIZES)).eval()
     meanings_VH = copying.shared.weight.detach()

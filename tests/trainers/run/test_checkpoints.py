@@ -19,7 +19,7 @@ STEPS = ("--data.rewrites_per_step", "8", "--trainer.val_check_interval", "2")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+def place(tmp_path_factory, checkpoints) -> Path:
     """A folder with a config, and the unbroken runs: `whole` of two epochs, `ten` of ten steps."""
     place = tmp_path_factory.mktemp("checkpoints")
     rewrite_runs.write_run(place, checkpoints["t5"])
@@ -28,9 +28,15 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     return place
 
 
-def fit(place: Path, name: str, *extra: str) -> Ended:
+def fit(place: Path, run: str, *extra: str) -> Ended:
     """A run of that name as a shell would see it."""
-    return command(place, "train.py", "fit", "--config", "config.yaml", "--name", name, *STEPS, *extra)
+    return command(place, "train.py", "fit", "--config", "config.yaml", "--name", run, *STEPS, *extra)
+
+
+def stopped(place: Path, run: str, code: int, holds: int, *extra: str, **signal: object) -> str:
+    """The line of a run that a signal ends; its last checkpoint holds so many steps."""
+    ended = fit(place, run, *extra, *signal_at(**signal))
+    return refused(ended, code, f"{LAST} holds step {holds}", "--resume auto")
 
 
 @pytest.mark.parametrize(
@@ -48,11 +54,10 @@ def fit(place: Path, name: str, *extra: str) -> Ended:
         ("on_train_epoch_end", 6, "SIGINT", 7),
     ],
 )
-def test_a_run_stopped_anywhere_resumes_exactly(place: Path, hook: str, step: int, name: str, saved: int) -> None:
+def test_a_run_stopped_anywhere_resumes_exactly(place, hook, step, name, saved) -> None:
     run = f"{hook}-{step}"
     code = 130 if name == "SIGINT" else 75
-    ended = fit(place, run, *signal_at(hook=hook, step=step, name=name))
-    line = refused(ended, code, f"{LAST} holds step {saved}", "--resume auto")
+    line = stopped(place, run, code, saved, hook=hook, step=step, name=name)
     assert ("Ctrl-C" in line) == (code == 130)
     folder = place / "checkpoints" / run
     assert json.loads((folder / "state.json").read_text())["status"] == "preempted"
@@ -63,18 +68,17 @@ def test_a_run_stopped_anywhere_resumes_exactly(place: Path, hook: str, step: in
     assert logged(place, run) == logged(place, "whole")
 
 
-def test_a_run_stopped_in_the_validation_after_its_last_step_resumes_exactly(place: Path) -> None:
+def test_a_run_stopped_in_the_validation_after_its_last_step_resumes_exactly(place) -> None:
     ten = ("--trainer.max_steps", "10")
-    refused(fit(place, "late", *ten, *signal_at(hook="on_validation_start", step=10)), 75, "holds step 10")
+    stopped(place, "late", 75, 10, *ten, hook="on_validation_start", step=10)
     fit_here(place, "--name", "late", "--resume", "auto", *STEPS, *ten)
     assert_repeated(weights(place, "late"), weights(place, "ten"))
     assert logged(place, "late") == logged(place, "ten")
     assert (place / "checkpoints/late/serving/serving.json").is_file()
 
 
-def test_a_run_that_had_ended_only_exports_again(place: Path) -> None:
-    ended = fit(place, "ended", *signal_at(hook="on_fit_end", name="SIGINT"))
-    assert ended.code == 130, ended.err[-2000:]
+def test_a_run_that_had_ended_only_exports_again(place) -> None:
+    assert fit(place, "ended", *signal_at(hook="on_fit_end", name="SIGINT")).code == 130
     assert not (place / "checkpoints/ended/serving").exists()
     before = (place / "checkpoints/ended/metrics.jsonl").read_text()
     fit_here(place, "--name", "ended", "--resume", "auto", *STEPS)
@@ -82,29 +86,32 @@ def test_a_run_that_had_ended_only_exports_again(place: Path) -> None:
     assert (place / "checkpoints/ended/metrics.jsonl").read_text() == before
 
 
-def test_a_second_interrupt_stops_at_once_and_a_stop_before_training_leaves_nothing(place: Path) -> None:
-    ended = fit(place, "twice", *signal_at(hook="on_train_batch_start", step=3, name="KeyboardInterrupt"))
-    assert ended.code == 130, ended.err[-2000:]
+def test_a_second_interrupt_stops_at_once_and_a_stop_before_training_leaves_nothing(place) -> None:
+    twice = signal_at(hook="on_train_batch_start", step=3, name="KeyboardInterrupt")
+    assert fit(place, "twice", *twice).code == 130
     assert read_checkpoint(place / "checkpoints/twice" / LAST)["global_step"] == 2  # after the validation
-    refused(fit(place, "early", *signal_at(hook="on_sanity_check_end")), 75, "holds step 1")
+    stopped(place, "early", 75, 1, hook="on_sanity_check_end")
     assert not list(place.glob("checkpoints/*.lock"))
 
 
-@pytest.mark.parametrize("reason", ["steps", "minutes", "end"])
-def test_the_last_checkpoint_is_the_newest_state(place: Path, reason: str) -> None:
-    options = {
-        "steps": ("--checkpoint.every_n_train_steps", "4", "--trainer.val_check_interval", "1.0"),
-        "minutes": ("--checkpoint.every_minutes", "0", "--trainer.val_check_interval", "1.0"),
-        "end": ("--trainer.val_check_interval", "6", "--trainer.max_steps", "5"),
-    }[reason]
-    stop = signal_at(hook="on_train_batch_start", step=5, name="KeyboardInterrupt") if reason != "end" else []
-    fit(place, reason, *options, *stop)
-    saved = read_checkpoint(place / "checkpoints" / reason / LAST)["global_step"]
-    assert saved == {"steps": 4, "minutes": 5, "end": 5}[reason]
+@pytest.mark.parametrize(
+    ("saved", "code", "options"),
+    [
+        (4, 130, ("--checkpoint.every_n_train_steps", "4", "--trainer.val_check_interval", "1.0")),
+        (5, 130, ("--checkpoint.every_minutes", "0", "--trainer.val_check_interval", "1.0")),
+        (5, 0, ("--trainer.val_check_interval", "6", "--trainer.max_steps", "5")),
+    ],
+    ids=["steps", "minutes", "end"],
+)
+def test_the_last_checkpoint_is_the_newest_state(place, saved, code, options, request) -> None:
+    name = request.node.callspec.id
+    stop = signal_at(hook="on_train_batch_start", step=5, name="KeyboardInterrupt") if code else []
+    assert fit(place, name, *options, *stop).code == code
+    assert read_checkpoint(place / "checkpoints" / name / LAST)["global_step"] == saved
 
 
-def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None:
-    fit(place, "broken", *signal_at(hook="on_train_batch_start", step=7))
+def test_resuming_takes_the_newest_checkpoint_that_verifies(place) -> None:
+    stopped(place, "broken", 75, 8, hook="on_train_batch_start", step=7)
     folder = place / "checkpoints/broken"
     last = folder / LAST
     content = bytearray(last.read_bytes())
@@ -112,11 +119,8 @@ def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None
     last.write_bytes(content)
     said: list[str] = []
     assert newest_checkpoint(folder, said.append) == folder / "best.ckpt"
-    assert "skipped" in said[0]
-    assert "last.ckpt is corrupt" in said[0]
-    ended = fit(place, "broken", "--resume", "auto")
-    assert ended.code == 0, ended.err[-2000:]
-    assert "last.ckpt is corrupt" in ended.out
+    assert "last.ckpt" in said[0]
+    assert said[0] in fit(place, "broken", "--resume", "auto").out.replace("checkpoints/", f"{place}/checkpoints/")
     assert_repeated(weights(place, "broken"), weights(place, "whole"))
     assert logged(place, "broken") == logged(place, "whole")
     for path in folder.glob("*.ckpt"):
@@ -126,29 +130,28 @@ def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None
     assert newest_checkpoint(place / "nowhere", said.append) is None
 
 
-def test_a_run_is_not_resumed_from_weights_alone(place: Path) -> None:
+def test_a_run_is_not_resumed_from_weights_alone(place) -> None:
     fit_here(place, "--name", "light", *STEPS, "--checkpoint.save_weights_only", "true")
     best = place / "checkpoints/light/best.ckpt"
     said: list[str] = []
     assert newest_checkpoint(best.parent, said.append) == best.with_name(LAST)
     assert said[0] == f"skipped: {best} holds only weights"
-    ended = fit(place, "heavy", "--ckpt_path", str(best))
-    refused(ended, 74, "best.ckpt holds only weights")
+    refused(fit(place, "heavy", "--ckpt_path", str(best)), 74, "best.ckpt")
     assert not (place / "checkpoints/heavy").exists()
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '["abc"]', "", "not json", "null"])
-def test_a_corrupt_digest_file_does_not_switch_the_check_off(place: Path, tmp_path: Path, text: str) -> None:
+def test_a_corrupt_digest_file_does_not_switch_the_check_off(place, tmp_path, text) -> None:
     path = tmp_path / "some.ckpt"
     path.write_bytes((place / "checkpoints/whole/last.ckpt").read_bytes())
     (tmp_path / "some.ckpt.sha256").write_text(text)
-    with pytest.raises(ArtifactError, match=r"some\.ckpt\.sha256 is corrupt.*--resume auto"):
+    with pytest.raises(ArtifactError, match=r"some\.ckpt\.sha256"):
         read_checkpoint(path)
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_at_once(place: Path) -> None:
-    ended = fit(place, "diverged", "--checkpoint.every_n_train_steps", "1", "--model.optimizer.learning_rate", "1e30")
-    line = refused(ended, 70, "infinite or not a number at step", "Lower model.optimizer.learning_rate")
+def test_a_loss_that_is_not_finite_stops_the_run_at_once(place) -> None:
+    wild = ("--checkpoint.every_n_train_steps", "1", "--model.optimizer.learning_rate", "1e30")
+    line = refused(fit(place, "diverged", *wild), 70, "model.optimizer.learning_rate")
     folder = place / "checkpoints/diverged"
     kept = folder / LAST
     if kept.exists():
@@ -158,7 +161,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_at_once(place: Path) -> None:
     assert "NaN" not in (folder / "metrics.jsonl").read_text()
 
 
-def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: Path) -> None:
+def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place) -> None:
     rising = ("--checkpoint.mode", "max", "--early_stopping.mode", "max", "--early_stopping.patience")  # the loss falls
     fit_here(place, "--name", "early-stopped", *STEPS, *rising, "2")
     last = place / "checkpoints/early-stopped" / LAST
@@ -171,7 +174,7 @@ def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: 
     assert read_checkpoint(last)["global_step"] == 12  # of both epochs
 
 
-def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path: Path) -> None:
+def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path) -> None:
     (tmp_path / ".tmp-1-serving").mkdir()  # of an export, which removes it when it is repeated
     (tmp_path / ".tmp-1-step=4.ckpt").write_bytes(b"torn")
     checkpoint = {"global_step": 1, "state_dict": {}, "loops": {}}

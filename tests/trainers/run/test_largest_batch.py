@@ -1,7 +1,6 @@
 """Which batch is tried before a run's second step, and what is said where it does not fit; `tests/gpu` has the rest."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from tests.helpers.runs import fit_here, fit_in_turn, metrics, trained, weights
 from tests.helpers.tiny_runs import set_up
 from tests.trainers import test_drrag, test_rerag_training
 from trainers.drrag import DrRagTrainer
-from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss
 
 
@@ -26,9 +24,7 @@ def sizes(batches: Iterable[Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("attention", ["fused", "block_sparse"])
-def test_it_is_the_one_with_the_most_triples_and_padding(
-    checkpoints: dict[str, Path], hotpot_file: Path, attention: Any
-) -> None:
+def test_it_is_the_one_with_the_most_triples_and_padding(checkpoints, hotpot_file, attention) -> None:
     data = DrRagData([QuestionDataFile(str(hotpot_file), "hotpotqa")], validation_fraction=0.3, tokens_per_step=500)
     set_up(data, DrRagTrainer(str(checkpoints["bert"]), 5000, attention), accumulate=2)
     loader = data.train_dataloader()
@@ -41,11 +37,9 @@ def test_it_is_the_one_with_the_most_triples_and_padding(
 
 
 @pytest.mark.parametrize(("rank", "ranks"), [(0, 1), (0, 3), (2, 3)])
-def test_it_is_the_one_with_the_longest_contexts(
-    checkpoints: dict[str, Path], tmp_path: Path, rank: int, ranks: int
-) -> None:
+def test_it_is_the_one_with_the_longest_contexts(checkpoints, tmp_path, rerag, rank, ranks) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
-    module = ReRagTrainer(str(checkpoints["t5"]), None, max_tokens=48, loss=Loss(label_weight=1.0)).load()
+    module = rerag.trainer("t5", None, max_tokens=48, loss=Loss(label_weight=1.0))
     data = context_data(tmp_path / "fid.json", module, ranks, rank, questions_per_step=6, contexts=6)
     real, largest = list(data.train_dataloader()), data.largest_batch(0)
     assert len(fid_rows(40)) > len(data.questions) > 20
@@ -63,9 +57,7 @@ class Cramped(DrRagTrainer):
         return super().training_step(batch, batch_index)
 
 
-def test_a_batch_that_does_not_fit_ends_the_run_with_what_to_lower(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
-) -> None:
+def test_a_batch_that_does_not_fit_ends_the_run_with_what_to_lower(tmp_path, checkpoints, hotpot_file) -> None:
     test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file)
     with pytest.raises(MemoryShortError) as refused:
         fit_here(tmp_path, "--model", "tests.trainers.run.test_largest_batch.Cramped", *TRIED)
@@ -78,9 +70,7 @@ def test_a_batch_that_does_not_fit_ends_the_run_with_what_to_lower(
 
 
 @pytest.mark.slow
-def test_ranks_do_not_wait_for_each_other_and_train_the_same(
-    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
-) -> None:
+def test_ranks_do_not_wait_for_each_other_and_train_the_same(tmp_path, checkpoints, hotpot_file) -> None:
     test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.1)
     variants = {"ddp": (), "fsdp2": ("--trainer.strategy", "fsdp2")}
     runs = [

@@ -20,9 +20,7 @@ def scores(separation: float) -> np.ndarray:
 @pytest.mark.parametrize("separation", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("level", [-4.0, 0.0, 9.0])
 @pytest.mark.parametrize("scale", [1.0, 10.0])
-def test_the_share_of_the_labels_that_scores_explain_by_brute_force(
-    separation: float, level: float, scale: float
-) -> None:
+def test_the_share_of_the_labels_that_scores_explain_by_brute_force(separation, level, scale) -> None:
     given = scale * scores(separation) + level
 
     def nats(weights: np.ndarray) -> float:
@@ -48,27 +46,20 @@ def test_groups_have_their_own_constants_and_one_without_both_labels_is_left_out
     assert np.isnan(explained([(np.zeros(9), np.ones(9)), ([], [])]))
 
 
-@pytest.mark.parametrize(
-    ("metrics", "told"),
-    [
-        ({"explained": 0.0021, "auc": 0.56}, "explain 0.2% of the labels, and a constant explains 0% (val/explained"),
-        ({"explained": 0.02}, ""),
-        ({"explained": float("nan")}, "val/explained nan, above 0.01"),
-        ({"loss_drop": 0.004, "f1": 0.3}, "the loss is 0.4% below that of the starting model"),
-        ({"loss_drop": -0.2}, "-20.0%"),
-        ({"loss_drop": 0.5}, ""),
-        ({"unchanged": 0.97}, "97% of the rewrites are the question (val/unchanged 0.97, below 0.95"),
-        ({"empty": 1.0}, "hold no query"),
-        ({"unchanged": 0.9, "empty": 0.1}, ""),
-        ({"refused_answerable": 1.0, "explained": 0.3}, "refuses 100% of the answerable questions"),
-        ({"refused_answerable": 0.04}, ""),
-        ({}, ""),
-    ],
-)
-def test_what_is_told_of_a_validation(metrics: dict[str, float], told: str) -> None:
-    found = doubts(metrics)
-    assert len(found) == bool(told)
-    assert told in "".join(found)
+DOUBTED = [
+    *({"explained": 0.0021, "auc": 0.56}, {"explained": float("nan")}, {"loss_drop": 0.004, "f1": 0.3}),
+    *({"loss_drop": -0.2}, {"unchanged": 0.97}, {"empty": 1.0}, {"refused_answerable": 1.0, "explained": 0.3}),
+]
+GOOD = [
+    *({"explained": 0.02}, {"loss_drop": 0.5}, {"unchanged": 0.9, "empty": 0.1}, {"refused_answerable": 0.04}, {}),
+]
+
+
+def test_what_is_told_of_a_validation() -> None:
+    for metrics in DOUBTED:
+        (told,) = doubts(metrics)
+        assert f"val/{next(iter(metrics))} " in told
+    assert not any(map(doubts, GOOD))
 
 
 def test_every_rule_that_is_broken_is_told() -> None:

@@ -15,7 +15,7 @@ def logged(folder: Path) -> list[dict]:
 
 
 @pytest.fixture
-def logger(tmp_path: Path) -> JsonlLogger:
+def logger(tmp_path) -> JsonlLogger:
     """A file with four optimizer steps and a validation after the second."""
     logger = JsonlLogger(tmp_path / "run")
     for step in range(4):
@@ -25,35 +25,25 @@ def logger(tmp_path: Path) -> JsonlLogger:
     return logger
 
 
-def test_a_cut_keeps_what_was_logged_before_the_checkpoint(logger: JsonlLogger) -> None:
-    logger.cut(2)  # the checkpoint of global step 2 was saved after the steps 0 and 1 and their validation
-    assert [row["step"] for row in logged(logger.folder)] == [0, 1, 1]
-    assert logged(logger.folder)[-1] == {"step": 1, "val/em": 50.0}
-    logger.log_metrics({"train/loss": 0.5}, 2)
-    assert [row["step"] for row in logged(logger.folder)] == [0, 1, 1, 2]
-
-
-def test_a_cut_of_everything_of_nothing_and_of_no_file(logger: JsonlLogger, tmp_path: Path) -> None:
-    before = logger.path.read_bytes()
-    inode = logger.path.stat().st_ino
+def test_a_cut_keeps_what_was_logged_before_the_checkpoint_without_an_incomplete_last_line(logger, tmp_path) -> None:
+    before, inode = logger.path.read_bytes(), logger.path.stat().st_ino
     logger.cut(4)
     assert logger.path.read_bytes() == before
     assert logger.path.stat().st_ino == inode  # nothing was written
+    with logger.path.open("ab") as file:
+        file.write(b'{"step": 1, "train/lo\xc3')
+    JsonlLogger(logger.folder).cut(2)  # the checkpoint of global step 2 was saved after the steps 0 and 1
+    assert [row["step"] for row in logged(logger.folder)] == [0, 1, 1]
+    assert logged(logger.folder)[-1] == {"step": 1, "val/em": 50.0}  # the validation of step 1
+    logger.log_metrics({"train/loss": 0.5}, 2)
+    assert [row["step"] for row in logged(logger.folder)] == [0, 1, 1, 2]
     logger.cut(0)
     assert logger.path.read_bytes() == b""
     JsonlLogger(tmp_path / "new").cut(3)
     assert not (tmp_path / "new").exists()
 
 
-def test_a_cut_drops_an_incomplete_last_line(logger: JsonlLogger) -> None:
-    logger.finalize("killed")
-    with logger.path.open("ab") as file:
-        file.write(b'{"step": 1, "train/lo\xc3')
-    JsonlLogger(logger.folder).cut(4)
-    assert [row["step"] for row in logged(logger.folder)] == [0, 1, 1, 2, 3]
-
-
-def test_a_line_that_is_no_metrics_is_named(logger: JsonlLogger) -> None:
+def test_a_line_that_is_no_metrics_is_named(logger) -> None:
     logger.finalize("stopped")
     logger.path.write_text('{"step": 0}\nsomething else\n{"step": 1}\n')
     with pytest.raises(ArtifactError, match=r"metrics\.jsonl:2: not a line of metrics"):
@@ -61,7 +51,7 @@ def test_a_line_that_is_no_metrics_is_named(logger: JsonlLogger) -> None:
     assert logger.path.read_text().count("\n") == 3
 
 
-def test_values_that_are_no_numbers_are_null(tmp_path: Path) -> None:
+def test_values_that_are_no_numbers_are_null(tmp_path) -> None:
     logger = JsonlLogger(tmp_path)
     logger.log_metrics({"a": float("nan"), "b": torch.tensor(float("inf")), "c": -float("inf"), "d": 1}, 0)
 

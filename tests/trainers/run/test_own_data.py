@@ -52,7 +52,7 @@ def run(folder: Path, program: str, *arguments: str) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("own")
     write_files(folder)
     run(folder, "infer.py", "index", "--corpus", "corpus.csv", "--kind", "[bm25, dense]", "--out", "indexes/own")
@@ -63,9 +63,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("recipe", "file"),
     [("classifier", "asked.tsv"), ("reranker", "clicks.csv"), ("extractive", "asked.tsv")],
 )
-def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(
-    place: Path, checkpoints: dict[str, Path], recipe: str, file: str
-) -> None:
+def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(place, checkpoints, recipe, file) -> None:
     tiny = () if recipe == "classifier" else (str(checkpoints["bert"]), "--model.max_tokens", "128")
     name = f"own-{recipe}-{file.partition('.')[0]}"
     typed = ("fit", "--config", f"configs/train/own/{recipe}.yaml", "--data.train", file, "--data.corpus", "corpus.csv")
@@ -90,7 +88,7 @@ def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(
     assert (place / "reports" / name / "report.html").is_file()
 
 
-def test_what_was_found_is_kept_until_a_file_changes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_found_is_kept_until_a_file_changes(place, monkeypatch) -> None:
     monkeypatch.chdir(place)
     source = QuestionDataFile("few.tsv", corpus="corpus.csv")
     found = []
@@ -109,7 +107,7 @@ def test_what_was_found_is_kept_until_a_file_changes(place: Path, monkeypatch: p
         search(SearchResults("mine", Search("indexes/none"), [source], None))
 
 
-def test_two_ranks_search_once(place: Path) -> None:
+def test_two_ranks_search_once(place) -> None:
     """And a run from the saved config searches no more."""
     lines = (place / "asked.tsv").read_text(encoding="utf-16").splitlines()[: COUNT - 1]
     (place / "ranks.tsv").write_text("\n".join(lines))

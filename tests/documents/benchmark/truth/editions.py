@@ -17,6 +17,11 @@ from tests.documents.benchmark.truth.plain_text import asciidoc_document, info_d
 from tests.documents.benchmark.truth.word import docx_document
 
 WITH_TABLES = ("latex", "html", "docx", "odt")  # kinds of truth whose tables are read as tables
+_PACKED = {"docx": docx_document, "odt": odt_document}
+_SOURCES = {
+    "latex": latex_document, "rst": rst_document, "asciidoc": asciidoc_document, "info": info_document,
+    "groff": groff_document,
+}  # fmt: skip
 _NEXT = re.compile(rb"<link[^>]*rel=[\"']?next[\"']?[^>]*>", re.IGNORECASE)
 _BELOW = re.compile(rb"<a [^>]*accesskey=[\"']?1[\"']?[^>]*>", re.IGNORECASE)
 _ADDRESS = re.compile(rb"href=[\"']?([^\"'#> ]+)", re.IGNORECASE)
@@ -37,14 +42,9 @@ def true_document(entry: CatalogueEntry, folder: Path) -> Document:
     if entry.truth.kind == "html":
         return html_document(pages, entry.id)
     content = pages[0][1]
-    if entry.truth.kind in ("docx", "odt"):
-        return (docx_document if entry.truth.kind == "docx" else odt_document)(content, entry.id)
-    source = content.decode("utf-8", "replace")
-    readers = {
-        "latex": latex_document, "rst": rst_document, "asciidoc": asciidoc_document, "info": info_document,
-        "groff": groff_document,
-    }  # fmt: skip
-    return readers[entry.truth.kind](source, entry.id)
+    if entry.truth.kind in _PACKED:
+        return _PACKED[entry.truth.kind](content, entry.id)
+    return _SOURCES[entry.truth.kind](content.decode("utf-8", "replace"), entry.id)
 
 
 def truth_pages(truth: Truth, root: Path) -> list[tuple[str, bytes]]:

@@ -53,17 +53,14 @@ def latex_document(source: str, name: str) -> Document:
 class _Reader(TrueBlocks):
     """Collects blocks while it goes through a source."""
 
-    def __init__(self, own: dict[str, Macro], depth: int = 0) -> None:
+    def __init__(self, own: dict[str, Macro]) -> None:
         super().__init__()
         self.notes: list[str] = []  # footnotes: they stand elsewhere on the page
         self._own = own
-        self._depth = depth
 
     def inline(self, source: str) -> str:
         """The running text of a piece of source, as one line."""
-        if self._depth > 20:  # a macro that calls itself
-            return ""
-        reader = _Reader(self._own, self._depth + 1)
+        reader = _Reader(self._own)
         reader.read(source)
         self.notes += reader.notes
         return " ".join(block.text for block in reader.blocks if isinstance(block, Paragraph))
@@ -79,8 +76,7 @@ class _Reader(TrueBlocks):
             elif symbol is not None:
                 position = self._symbol(symbol, source, position)
             elif token.startswith("$"):
-                end = source.find(token, position)
-                end = end if end >= 0 else len(source)
+                end = source.index(token, position)
                 if token == "$":
                     self.text.append(self._formula(source[position:end]))
                 position = end + len(token)
@@ -92,8 +88,7 @@ class _Reader(TrueBlocks):
 
     def _symbol(self, symbol: str, source: str, position: int) -> int:
         if symbol in "([":
-            end = source.find("\\)" if symbol == "(" else "\\]", position)
-            end = end if end >= 0 else len(source)
+            end = source.index("\\)" if symbol == "(" else "\\]", position)
             if symbol == "(":
                 self.text.append(self._formula(source[position:end]))
             return end + 2
@@ -117,10 +112,7 @@ class _Reader(TrueBlocks):
             self.add(Heading(self.inline(title), SECTIONS.index(command)))
             return position
         if command in ("verb", "lstinline"):
-            if command == "lstinline":
-                _, position = optional_argument(source, position)
-            end = source.find(source[position : position + 1] or " ", position + 1)
-            end = end if end >= 0 else len(source)
+            end = source.index(source[position], position + 1)
             self.text.append(source[position + 1 : end])
             return end + 1
         if command in ("cmd", "string", "command"):  # of classes' manuals: they print a command's name

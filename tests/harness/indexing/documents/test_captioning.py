@@ -19,9 +19,8 @@ from documents.records import Document, Image, Paragraph
 from harness.indexing.documents.captioning import ImageCaptioner
 
 WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] [DEC] [ENC] a pump valve with of red small"
-SMALL = dict.fromkeys(("hidden_size", "projection_dim"), 16) | {
-    "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
-}  # fmt: skip
+SIZES = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+SMALL = SIZES | {"hidden_size": 16, "projection_dim": 16}
 
 
 @pytest.fixture(scope="module")

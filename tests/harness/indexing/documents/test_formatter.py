@@ -116,6 +116,14 @@ def test_windows_hold_every_word_once(lengths: list[int], window_words: int, pad
     assert all(word_count(window.text) <= window_words for window in found)
 
 
+@pytest.mark.parametrize("padding_words", [4, 8])  # of few words, that a reply has too many is no sign
+def test_what_a_model_converts_of_the_padding_is_left_out(padding_words: int) -> None:
+    lm = FormattingLm(lambda window, before, after: f"{before}\n\n{perfect(window)}\n\n{after}")
+    (document,) = convert(lm, padding_words=padding_words)
+    assert document.blocks == EXPECTED
+    assert not document.left_out
+
+
 def test_a_fence_around_the_reply_is_taken_off() -> None:
     (document,) = convert(FormattingLm(lambda window, *_: f"```markdown\n{perfect(window)}\n```"))
     assert document.blocks == EXPECTED
@@ -140,7 +148,6 @@ def shuffled(window: str, *_: str) -> str:
     [
         (lambda window, *_: window[: len(window) // 2], "% of the words lost"),
         (lambda window, *_: window + " and much more" * 20, "% of the words invented"),
-        (lambda window, before, after: f"{before}\n\n{window}\n\n{after}", "% of the words invented"),  # the padding
         (lambda *_: "", "no text"),
         (lambda *_: "I am sorry, but I cannot help with that request.", "100% of the words lost"),
         (shuffled, "the text mixed up"),

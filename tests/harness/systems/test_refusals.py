@@ -1,0 +1,203 @@
+"""Systems, readers, rewriters and selections from Python: wrong options and files are refused, and named."""
+
+import json
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from common.errors import ArtifactError, DataError, MissingInputError, UserError
+from common.records import Question
+from harness.answer_selection.estimator import EstimatedRelevance
+from harness.answer_selection.learned import LearnedSelector
+from harness.answer_selection.oracle import Oracle
+from harness.llm.local import CausalLm
+from harness.llm.prompts import Prompt
+from harness.readers.llm import LlmReader
+from harness.readers.t5 import ContextReader, PackedReader
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.rewriters.extractive import ExtractiveRewriter
+from harness.rewriters.file import FileRewriter
+from harness.rewriters.llm import LlmRewriter
+from harness.rewriters.prompted import PromptRewriter
+from harness.rewriters.strategy_checks import check_strategies
+from harness.rewriters.trained import TrainedRewriter
+from harness.selection.options import SelectionOptions
+from harness.systems.dmqr import Dmqr
+from harness.systems.drrag import DrRag
+from harness.systems.msrag import Msrag
+from harness.systems.rerag import ReRag
+from tests.helpers.echo_reader import EchoReader
+from tests.helpers.llm_world import reading_rows
+from tests.helpers.rerag_world import write_serving
+from tests.helpers.river_corpus import PASSAGES, gold_scorer
+from tests.helpers.scripted_lm import ScriptedLm
+
+ASKED = [Question("q", "alba river")]
+LM = ScriptedLm({"": ["Answer: sea"]})
+
+
+class Made:
+    """What the calls need: an index, folders of models, and files."""
+
+    def __init__(self, folder: Path, bm25: Bm25Retriever, t5: Path, serving: Path) -> None:
+        self.folder, self.bm25, self.t5, self.both = folder, bm25, t5, serving
+        self.none = folder / "nowhere.jsonl"
+
+    @cached_property
+    def estimator(self) -> Path:
+        return write_serving(self.t5, self.folder / "estimator", generator=None)
+
+    @cached_property
+    def generator(self) -> Path:
+        return write_serving(self.t5, self.folder / "generator", estimator=False)
+
+    @cached_property
+    def packed(self) -> Path:
+        return write_serving(self.t5, self.folder / "packed", generator="packed", estimator=False)
+
+    @cached_property
+    def other_index(self) -> Bm25Retriever:
+        build_bm25([PASSAGES["Alba"]], self.folder / "other")
+        return Bm25Retriever(self.folder / "other")
+
+    def yaml(self, **content: Any) -> str:
+        """A file of a prompt, or of a pool of strategies."""
+        (self.folder / "own.yaml").write_text(yaml.safe_dump(content))
+        return str(self.folder / "own.yaml")
+
+    def rows(self, *rows: Any) -> Path:
+        """A file of rewrites, or of questions in HotpotQA's layout."""
+        (self.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return self.folder / "rows.jsonl"
+
+    def examples(self) -> str:
+        """Two questions, the first of which has no answer in its passages."""
+        rows = reading_rows(count=2)
+        rows[0]["answer"] = "nowhere"
+        (self.folder / "few.json").write_text(json.dumps(rows))
+        return str(self.folder / "few.json")
+
+
+class NeedsContext:
+    """A reader that answers from evidence alone."""
+
+    read = EchoReader.read
+
+
+class Source:
+    """A source that is never asked."""
+
+    contexts = None
+
+
+def msrag(reader: Any = EchoReader, **options: Any) -> Msrag:
+    given = {"web": Source(), "knowledge": Source(), **options}
+    return Msrag(LlmReader(LM) if reader is EchoReader else reader, EstimatedRelevance(), **given)
+
+
+Call = Callable[[Made], object]
+CALLS: dict[str, tuple[Call, type[Exception], str]] = {
+    "ReRag: candidates": (lambda m: ReRag(m.bm25, m.both, candidates=10), UserError, "candidates is 10, fewer than"),
+    "ReRag: no model": (lambda m: ReRag(m.bm25), UserError, "serving"),
+    "ReRag: two models": (lambda m: ReRag(m.bm25, serving=m.both, model=object()), UserError, "serving"),
+    "ReRag: reader of all": (lambda m: ReRag(m.bm25, m.both, reader=EchoReader()), UserError, "reader is EchoReader"),
+    "ReRag: weights and abstain": (
+        lambda m: ReRag(m.bm25, m.both, weights="retriever", abstain=True), UserError, "omit weights"),
+    "ReRag: abstain without threshold": (
+        lambda m: ReRag(m.bm25, m.estimator, abstain=True, device="cpu").load(), UserError, "needs a threshold"),
+    "ReRag: abstain without estimator": (
+        lambda m: ReRag(m.bm25, m.generator, abstain=True, device="cpu").load(), UserError, "need an estimator"),
+    "ReRag: threshold without estimator": (
+        lambda m: ReRag(m.bm25, m.generator, threshold=0.5, device="cpu").load(), UserError, "need an estimator"),
+    "ReRag: no folder": (lambda m: ReRag(m.bm25, m.none).load(), MissingInputError, "nowhere"),
+    "ReRag: packed": (lambda m: ReRag(m.bm25, m.packed, device="cpu").load(), UserError, "t5.PackedReader"),
+    "DrRag: no classifier": (lambda m: DrRag(m.bm25), UserError, "selection cfs needs the trained classifier"),
+    "DrRag: two classifiers": (
+        lambda m: DrRag(m.bm25, m.folder, scorer=gold_scorer()), UserError, "Both serving and scorer"),
+    "DrRag: no folder": (lambda m: DrRag(m.bm25, m.none).load(), MissingInputError, "nowhere"),
+    "DrRag: two corpora": (
+        lambda m: DrRag(m.bm25, selection=SelectionOptions("qdc"), second_retriever=m.other_index).load(),
+        ArtifactError, "different corpora"),
+    "Dmqr: no scorer": (lambda m: Dmqr(m.bm25), UserError, "fusion rerank needs one scorer"),
+    "Dmqr: strategy": (
+        lambda m: Dmqr(m.bm25, LlmRewriter(LM), ("hyde",), fusion="rrf").answer("alba"), UserError, "'hyde'"),
+    "Msrag: unknown source": (lambda m: msrag(sources=("web", "gpt")), UserError, "sources contains 'gpt'"),
+    "Msrag: no source": (lambda m: msrag(sources=()), UserError, "sources is empty"),
+    "Msrag: one twice": (lambda m: msrag(sources=("web", "web")), UserError, "sources names one twice"),
+    "Msrag: no knowledge": (lambda m: msrag(knowledge=None), UserError, "set sources to [web, none]"),
+    "Msrag: no web": (lambda m: msrag(web=None, sources=("web",)), UserError, "set sources to [none]"),
+    "Msrag: reader needs a context": (lambda m: msrag(NeedsContext()), UserError, "reader is NeedsContext"),
+    "Msrag: prompt for no context": (
+        lambda m: msrag(LlmReader(LM, m.yaml(user="${documents} ${question}", document="${text}"))).load(),
+        UserError, "closed_book"),
+    "CausalLm: no model": (lambda m: CausalLm("no/model").load(), MissingInputError, "no/model: no such folder"),
+    "CausalLm: device": (lambda m: CausalLm(str(m.t5), "gpu").load(), UserError, "device 'gpu' is unknown"),
+    "CausalLm: two devices": (lambda m: CausalLm("lm", "cpu", device_map="auto"), UserError, "device_map"),
+    "LlmReader: thorough": (lambda m: LlmReader(LM, marginal="thorough"), UserError, "marginal"),
+    "LlmReader: no prompt": (lambda m: LlmReader(LM, "none").load(), UserError, "prompt is 'none'"),
+    "LlmReader: shots": (lambda m: LlmReader(LM, "rerag_nq", shots=8).load(), UserError, "has 3 examples"),
+    "LlmReader: no place for shots": (lambda m: LlmReader(LM, "drrag", shots=1).load(), UserError, "prompt drrag"),
+    "LlmReader: no shots": (lambda m: LlmReader(LM, "rerag_nq", examples="x.json").load(), UserError, "shots"),
+    "LlmReader: no examples": (lambda m: LlmReader(LM, "few_shot").load(), UserError, "prompt few_shot"),
+    "LlmReader: few examples": (
+        lambda m: LlmReader(LM, "rerag_nq", examples=m.examples(), examples_layout="hotpotqa", shots=8).load(),
+        UserError, "few.json gives 1"),
+    "PackedReader: alone": (lambda m: PackedReader(m.both, "cpu").load(), UserError, "ContextReader"),
+    "PackedReader: no generator": (lambda m: PackedReader(m.estimator, "cpu").load(), ArtifactError, "no generator"),
+    "PackedReader: no folder": (lambda m: PackedReader(m.none, "cpu").load(), MissingInputError, "nowhere"),
+    "ContextReader: packed": (lambda m: ContextReader(
+        write_serving(m.t5, m.folder / "several", generator="packed"), device="cpu").load(), UserError, "PackedReader"),
+    "ContextReader: no estimator": (
+        lambda m: ContextReader(m.generator, device="cpu").load(), ArtifactError, "no estimator"),
+    "LlmRewriter: printed and pool": (
+        lambda m: LlmRewriter(LM, m.folder, printed_prompt=True), UserError, "omit pool"),
+    "LlmRewriter: printed and adaptive": (
+        lambda m: LlmRewriter(LM, adaptive=True, printed_prompt=True), UserError, "omit adaptive"),
+    "LlmRewriter: printed strategy": (
+        lambda m: LlmRewriter(LM, printed_prompt=True).rewrite(ASKED, ["decomposition"]), UserError, "decomposition"),
+    "LlmRewriter: no pool": (lambda m: LlmRewriter(LM, m.none).load(), MissingInputError, "nowhere"),
+    "LlmRewriter: bad pool": (
+        lambda m: LlmRewriter(LM, Path(m.yaml(strategies=3))).load(), DataError, "is no pool"),
+    "LlmRewriter: strategy": (lambda m: LlmRewriter(LM).rewrite(ASKED, ["hyde"]), UserError, "'hyde'"),
+    "PromptRewriter: no prompt": (lambda m: PromptRewriter(LM, "hide").load(), UserError, "prompt is 'hide'"),
+    "PromptRewriter: another place": (lambda m: PromptRewriter(LM, "judge_answer").load(), UserError, "has a place"),
+    "PromptRewriter: no file": (lambda m: PromptRewriter(LM, "no.yaml").load(), MissingInputError, "no.yaml"),
+    "PromptRewriter: no place": (
+        lambda m: PromptRewriter(LM, m.yaml(user="Jaws")).load(), UserError, "needs a place ${question}"),
+    "PromptRewriter: strategy": (lambda m: PromptRewriter(LM, "hyde").rewrite(ASKED, ["gqr"]), UserError, "'gqr'"),
+    "FileRewriter: strategy": (
+        lambda m: check_strategies(FileRewriter(m.rows({"question": "a", "strategy": "gqr", "rewrite": "b"})), ["kwr"]),
+        UserError, "'kwr'; it knows: gqr"),
+    "FileRewriter: no file": (lambda m: FileRewriter(m.none).load(), MissingInputError, "nowhere.jsonl"),
+    "FileRewriter: row": (lambda m: FileRewriter(m.rows({"question": "who"})).load(), DataError, "line 1"),
+    "TrainedRewriter: no folder": (lambda m: TrainedRewriter(m.none).load(), MissingInputError, "nowhere"),
+    "ExtractiveRewriter: strategy": (
+        lambda m: MultiQueryRetriever(m.bm25, ExtractiveRewriter(m.none), ("gqr",), fusion="rrf").find(ASKED, 3),
+        UserError, "'gqr'; it knows: kwr, cce, par, hop"),
+    "ExtractiveRewriter: no search": (
+        lambda m: ExtractiveRewriter(m.none).rewrite(ASKED, ["par"]), UserError, "what a first search found"),
+    "Oracle: no gold answer": (lambda m: Oracle().choose([Question("x", "who?")], [{}]), UserError, "question 'x'"),
+    "LearnedSelector: no file": (lambda m: LearnedSelector(m.none).load(), MissingInputError, "nowhere"),
+    "Prompt: name": (lambda m: Prompt.load("no_such"), UserError, "drrag"),
+    "Prompt: file": (lambda m: Prompt.load("no_such.yaml"), MissingInputError, "no_such.yaml"),
+    "Prompt: place": (
+        lambda m: Prompt.load(m.yaml(user="${date} ${question}")).messages(question="Who?"), UserError, "${date}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_it_is_refused(
+    name: str, tmp_path: Path, bm25: Bm25Retriever, checkpoints: dict[str, Path], serving: Path
+) -> None:
+    call, error, part = CALLS[name]
+    LM.asked.clear()
+    with pytest.raises(error) as raised:
+        call(Made(tmp_path, bm25, checkpoints["t5"], serving))
+    assert part in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert LM.asked == []
