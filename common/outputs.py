@@ -35,9 +35,10 @@ class Output:
             UserError: If something is there that the command did not write, the path is a symbolic link, or the
                 current folder is in it.
         """
-        if path.is_symlink() or Path.cwd().is_relative_to(path.resolve()):
+        if path.is_symlink() or path.name == ".." or Path.cwd().is_relative_to(path.resolve()):
             raise UserError(
-                f"{path} is a symbolic link, or the current folder or one above it: not replaced. Choose another --out."
+                f"{path} is a symbolic link, ends with .., or is the current folder or one above it: not replaced. "
+                "Choose another --out."
             )
         if path.exists() and not self._is_own(path):
             raise UserError(

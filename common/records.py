@@ -113,8 +113,9 @@ class Passage:
 
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> Self:
-        """The passage that `row` was made of."""
-        return cls(**row | {"other_ids": tuple(row.get("other_ids", ()))})
+        """The passage that `row` was made of; fields of others, as of points that a user has extended, are left out."""
+        known = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
+        return cls(**known | {"other_ids": tuple(row.get("other_ids", ()))})
 
 
 def passage_text(passage: Passage) -> str:

@@ -1,5 +1,6 @@
 """Writes the help of train.py, trainers/run/help.txt, from its parser: `python -m scripts.train_help`."""
 
+import re
 import textwrap
 from collections.abc import Iterator
 from importlib import import_module
@@ -59,7 +60,9 @@ def lines(options: dict[str, str]) -> Iterator[str]:
     for group in GROUPS:
         yield from ("", f"--{group}.KEY VALUE, where a KEY is:")
         for name in [name for name in options if name.startswith(f"{group}.") and not name.endswith("help")]:
-            first, *_ = " ".join(options[name].split()).split(". ")  # Lightning's own page has the rest
+            first, *_ = re.split(
+                r"(?<!i\.e|e\.g)\. ", " ".join(options[name].split())
+            )  # Lightning's own page has the rest
             yield filled(f"{name.removeprefix(f'{group}.')}: {first.rstrip('.')}.", 2)
 
 

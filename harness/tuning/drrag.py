@@ -114,6 +114,7 @@ class Tuning:
             UserError: If no question has all of its gold passages, or no setting keeps to a limit of documents.
             ArtifactError: If the index holds no gold passage.
         """
+        assert system.scorer is not None  # checked above; a missing classifier is named before a missing index
         known = [question for question in questions if question.support and not question.gold.titles]
         if not known:
             raise UserError("Tuning needs questions with all of their gold passages: none of these ships them.")

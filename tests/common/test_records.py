@@ -116,3 +116,10 @@ def test_a_text_of_several_lines_begins_below_its_title() -> None:
     assert passage_text(Passage("1", "| a |\n| 1 |", "Ratings")) == "Ratings.\n| a |\n| 1 |"
     assert passage_text(Passage("1", "| a |\n| 1 |")) == "| a |\n| 1 |"
     assert passage_text(Passage.of("Alba", "A river.")) == "Alba. A river."
+
+
+def test_a_row_makes_the_passage_again_whatever_others_have_added() -> None:
+    passage = Passage("1", "A river.", "Alba", "web", "own", {"year": 1}, "alba", ("other",))
+    made = Passage.from_row({**passage.row, "tenant": "a field that a user has added to the points of a collection"})
+    assert (made.row, made.other_ids) == (passage.row, ("other",))
+    assert Passage.from_row(Passage("1", "A river.").row) == Passage("1", "A river.")

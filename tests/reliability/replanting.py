@@ -29,6 +29,7 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 MESSAGE = re.compile(r"(print|say|warn)\(")
 ALIKE = 0.8  # a line that has only got other names
 NEAR = 0.6  # of lines in the same function, and of neighbours
+SHORT = 15  # characters of a line that may stand elsewhere by chance
 LONG = 20  # characters of a line that is known without its neighbours
 
 
@@ -73,11 +74,9 @@ def changes(path: Path, root: Path) -> Iterator[Record]:
         if at >= 0 and node.end_lineno == at + 1 and lines[at].isascii():
             kind, new = change(node, lines[at])
             if kind:
-                yield {
-                    "file": path.relative_to(root).as_posix(), "function": function, "kind": kind, "old": lines[at],
-                    "new": new, "before": lines[max(at - 2, 0) : at], "after": lines[at + 1 : at + 3],
-                    "caught_by": None,
-                }  # fmt: skip
+                file = path.relative_to(root).as_posix()
+                record = {"file": file, "function": function, "kind": kind, "old": lines[at], "new": new}
+                yield with_neighbours(record, lines, at) | {"caught_by": None}
 
 
 def ratio(one: str, other: str) -> float:
@@ -100,6 +99,22 @@ def likeness(record: Record, other: Record) -> float:
     if not same and around < NEAR and not stays:
         return 0.0
     return line + ratio(record["new"], other["new"]) + around + same + (record["file"] == other["file"])
+
+
+def same_line(record: Record, root: Path = ROOT) -> Record | None:
+    """The record with new neighbours, where its line still stands once in its file; a short one may be another."""
+    file, line = root / record["file"], record["old"].strip()
+    lines = file.read_text(encoding="utf-8").split("\n") if file.is_file() else []
+    found = [at for at, each in enumerate(lines) if each.strip() == line]
+    if len(found) != 1 or len(line) < SHORT:
+        return None
+    old = lines[found[0]]
+    return with_neighbours({**record, "old": old, "new": old.replace(line, record["new"].strip())}, lines, found[0])
+
+
+def with_neighbours(record: Record, lines: Sequence[str], at: int) -> Record:
+    """The record with the lines around its own."""
+    return {**record, "before": [*lines[max(at - 2, 0) : at]], "after": [*lines[at + 1 : at + 3]]}
 
 
 def relocated(record: Record, now: Sequence[Record]) -> Record | None:
@@ -150,7 +165,7 @@ def main() -> None:
         if len(found) == 1:
             file = found[0][0].relative_to(ROOT).as_posix()
             outcome, records[at] = "found" if file == record["file"] else "moved", {**record, "file": file}
-        elif other := relocated(record, now):
+        elif other := same_line(record) or relocated(record, now):
             outcome, records[at] = "moved", other
         else:
             outcome = "gone"

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.reliability.planted import FOLDERS, RECORDS, ROOT, Record, places, result
-from tests.reliability.replanting import changes, drawn, relocated
+from tests.reliability.replanting import changes, drawn, relocated, same_line
 
 CODE = '''"""Docstring with 1 number."""
 
@@ -71,7 +71,10 @@ def test_a_change_is_found_again_in_code_that_has_changed_or_another_one_is_draw
     file = write_tree(tmp_path)
     limit = changed("    if a + b > LIMIT:", "    if a + b >= LIMIT:")
     record = {**limit, "file": "models/numbers.py", "function": "larger", "kind": "comparison"}
+    file.write_text(CODE.replace("        return LIMIT", "        return 4"))
+    assert (same_line(record, tmp_path) or {})["after"] == ["        return 4", "    if a < 0:"]
     file.write_text(CODE.replace("a + b > LIMIT", "total(a, b) > LIMIT").replace("3", "4"))
+    assert same_line(record, tmp_path) is None
     now = list(changes(file, tmp_path))
     found = relocated(record, now)
     assert found

@@ -4,7 +4,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
@@ -66,18 +65,6 @@ def test_it_finds_what_the_index_folder_finds(built: Path, retriever: QdrantRetr
             searching, [Question("q", PASSAGES[0].text), replace(asked, source=Source(exclude_self=True))], 200
         )
         assert [PASSAGES[0] in [hit.passage for hit in hits] for hits in found] == [True, False]
-
-
-def test_equal_vectors_come_in_the_order_of_the_corpus(tmp_path: Path, encoder) -> None:
-    build_dense(corpus(50), tmp_path / "dense", encoder)
-    file = tmp_path / "dense" / "vectors.npy"
-    vectors_ND = np.load(file)
-    vectors_ND[:] = 1.0
-    np.save(file, vectors_ND)
-    upload(open_index(tmp_path / "dense", verify_files="off"), CollectionPlace(None, tmp_path / "db", "ties"))
-    opened = QdrantRetriever("ties", path=tmp_path / "db", device="cpu")
-    assert [hit.passage for hit in opened.search(["kiln"], 3)[0]] == corpus(50)[:3]
-    opened._vectors.client.close()
 
 
 def test_an_interrupted_upload_goes_on_and_is_not_searched_before(tmp_path: Path, built: Path, monkeypatch) -> None:

@@ -69,15 +69,6 @@ def test_the_keywords_decide_among_look_alikes(routes) -> None:
     assert without.search(["", " "], 3) == [[], []]
 
 
-def test_batches_do_not_change_scores(routes) -> None:
-    retriever = MultiRouteRetriever(*routes, 0.5, 0.1)
-    queries = ["alto 300", "weighs six", "alto 300", "clean"]
-    together, alone = retriever.search(queries, 4), [retriever.search([query], 4)[0] for query in queries]
-    for ours, theirs in zip(together, alone, strict=True):
-        assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
-        assert [hit.score for hit in ours] == pytest.approx([hit.score for hit in theirs], abs=1e-5)
-
-
 def test_weights_by_rule() -> None:
     # structure (1/2 + 1 + 0) / 3; two documents, of 3 pages and 1: ratio 2 / 2
     passages = [

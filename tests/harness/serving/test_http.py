@@ -163,6 +163,9 @@ def test_a_part_alone_reranks_and_a_system_without_one_says_so(folder: Path) -> 
         scores = dict(zip(pairs_of, Digest().probabilities(triples), strict=True))
         best = {each: max(score for pair, score in scores.items() if each in pair) for each in documents}
         assert [each["score"] for each in found] == pytest.approx(sorted(best.values(), reverse=True))
+        low = min(scores, key=scores.__getitem__)  # below one half: its log-odds are negative
+        found = posted(pairs, "/rerank", query="where", texts=[*low])
+        assert [each["score"] for each in found] == pytest.approx([scores[low]] * 2)
         assert "allowed 2 to 50" in pairs.post("/rerank", json={"query": "x", "texts": ["one"]}).text
         assert pairs.post("/rewrite", json={"question": "where"}).status_code == 404
         assert "no reader" in pairs.post("/v1/chat/completions", json=CHAT).json()["error"]["message"]

@@ -136,8 +136,13 @@ def test_tuned_options_belong_to_the_classifier_and_keep_to_the_number_of_docume
     infer.main(["tune", *base, "--out", "selection.json", "--tuning.ks", "[3,4]", "--tuning.grid.depths", "[12]",
                 "--tuning.max_documents", "[2.9,3.5]",
                 "--memo", "scores"])  # fmt: skip
-    infer.main(["evaluate", *base, "--out", "tuned", "--system.selection_file", "selection.json", "--memo",
-                "scores", "--study.ks", "[3,4]", "--study.rows", "[CFS]", "--resamples", "50"])  # fmt: skip
+    evaluate = ["evaluate", *base, "--system.selection_file", "selection.json", "--memo", "scores",
+                "--study.ks", "[3,4]", "--study.rows", "[CFS]", "--resamples", "50"]  # fmt: skip
+    infer.main([*evaluate, "--out", "tuned"])
+    with monkeypatch.context() as kept:  # all scores are
+        kept.setattr(TripleClassifier, "probabilities", None)
+        infer.main([*evaluate, "--out", "again"])
+    assert cells(tmp_path / "again").keys() == cells(tmp_path / "tuned").keys()
     tuned = cells(tmp_path / "tuned")
     for k, most in ((3, 2.9), (4, 3.5)):
         row = {column: tuned[f"recall, k = {k}", "CFS", column] for column in ("recall %", "documents")}
