@@ -24,7 +24,8 @@ def encoder_estimator(place: Place) -> list[str]:
 
 
 def causal_rewriter(place: Place) -> list[str]:
-    rewrite_runs.prepare(place.folder, place.made("chat_lm"), place.monkeypatch)
+    rewrite_runs.write_rewrites(place.folder, rewrite_runs.rows(60))
+    rewrite_runs.write_config(place.folder, place.made("chat_lm"))
     return ["--model.dropout", "null", "--model.max_tokens", "64", "--model.optimizer.warmup_steps", "0"]
 
 

@@ -15,6 +15,8 @@ from harness.evaluation.drrag.tables import Row, recall_tables
 from harness.evaluation.engine import ask_rows
 from harness.evaluation.settings import Bootstrap
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.fusion import FusedRetriever
+from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.memo import Memo
 from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
@@ -129,6 +131,14 @@ def test_every_row_equals_the_system_run_alone(index, deepest_first):
     for row, answers in found.items():
         assert rows[row].memo is None
         assert [*map(counted, answers)] == [*map(counted, rows[row].answer(asked))]
+
+
+def test_the_parts_of_a_fused_retriever_are_rows(index):
+    lexical = Bm25Retriever(index)
+    parts, study = [lexical, Rm3Retriever(lexical)], Study(ks=(2,), bm25=index)
+    study.rows_of(DrRag(FusedRetriever(parts), scorer=Digest()))
+    assert [*study.baselines] == ["BM25 1", "Rm3Retriever", "BM25 3"]
+    assert [*study.baselines.values()][:2] == parts
 
 
 def test_a_search_is_made_once_for_all_rows(index):
