@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import zipfile
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -124,3 +125,12 @@ def source(folder: Path, content: str | bytes, name: str = "file.json") -> str:
 def without(row: dict, *fields: str) -> dict:
     """A row that lacks some fields."""
     return {key: value for key, value in row.items() if key not in fields}
+
+
+def zipped(**files: bytes) -> bytes:
+    """A zip archive."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return target.getvalue()

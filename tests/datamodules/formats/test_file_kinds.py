@@ -7,7 +7,6 @@ import io
 import json
 import lzma
 import os
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -20,19 +19,11 @@ from datamodules.formats.csv_rows import csv_rows
 from datamodules.formats.mined_negatives import Mined
 from datamodules.formats.open_data import content_files, rows
 from datamodules.formats.reading import check_questions, read_passages, read_questions
-from tests.helpers.layout_rows import HOTPOT, as_lines, as_list, source
+from tests.helpers.layout_rows import HOTPOT, as_lines, as_list, source, zipped
 from tests.helpers.mined_files import read_mined, write_mined
 
 ROWS = [{"id": "1", "title": "Ode, a", "text": 'ü "x"\n; y'}, {"id": "2", "title": "Ode", "text": "b\tc | d"}]
 PASSAGES = [Passage.of(row["title"], row["text"]) for row in ROWS]
-
-
-def zipped(**files: bytes) -> bytes:
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return target.getvalue()
 
 
 def table(delimiter: str, above: str = "", end: str = "\r\n") -> str:

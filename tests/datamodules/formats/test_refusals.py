@@ -7,7 +7,6 @@ import json
 import lzma
 import pickle
 import tarfile
-import zipfile
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from tests.helpers.layout_rows import (
     as_list,
     source,
     without,
+    zipped,
 )
 
 LINE, LIST = as_lines([HOTPOT]), as_list([HOTPOT])
@@ -42,15 +42,6 @@ TABS = "id\ttitle\ttext\n"
 CANARD: dict[str, Any] = {"History": ["Zappa"], "Question": "When?", "Rewrite": "When did Zappa?"}
 QRECC = {"conversation": "", "question": "who?", "label": "who was it?"}
 OURS = {"question": "who was it lol", "rewrite": "who"}
-
-
-def zipped(**files: bytes) -> bytes:
-    """A zip archive."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return target.getvalue()
 
 
 def tarred(content: bytes) -> bytes:
