@@ -88,7 +88,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
 
 
 PARSER: dict[str, Any] = {
-    "as_positional": False, "allow_abbrev": False, "description": __doc__, "version": VERSION, "parser_class": Parser,
+    "as_positional": False, "description": __doc__, "version": VERSION, "parser_class": Parser,
 }  # fmt: skip
 
 

@@ -94,7 +94,7 @@ class CommandLine:
         self._given: Sequence[str] = ()
         self.used_roots: set[str] = set()  # of the last arguments
         use_in_parsers()
-        kwargs.setdefault("allow_abbrev", False)  # of a class's own parser, too: a mistyped option is no abbreviation
+        kwargs.setdefault("allow_abbrev", False)  # in a class's own parser, too: `--trainer.max_epoch` is a mistake
         super().__init__(*args, **kwargs)
         lines_kept = (argparse.RawDescriptionHelpFormatter, self.formatter_class)
         self.formatter_class = type("HelpFormatter", lines_kept, {})

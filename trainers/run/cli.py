@@ -45,7 +45,6 @@ from trainers.run.strategies import refuse_strategy
 from trainers.run.throughput import Throughput
 from trainers.run.trainer import RunTrainer
 
-STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not an abbreviation
 OF_A_RUN = {"serving", "plots", "wandb", "lightning_logs"}  # folders that a run writes
 RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # above 0 when a scheduler restarts a run
 
@@ -157,7 +156,6 @@ class TrainCLI(LightningCLI):
             save_config_callback=SaveRunConfig,
             save_config_kwargs={"save_to_log_dir": False},
             trainer_defaults={"logger": False, "enable_model_summary": False},
-            parser_kwargs={**STRICT, **{command: STRICT for command in self.subcommands()}},
             **kwargs,
         )
 
