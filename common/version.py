@@ -1,3 +1,3 @@
 """The project's version."""
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"

@@ -1,14 +1,14 @@
 """Planted changes: one line of code is changed at a time, and the test that notices it is written down.
 
-    python -m tests.reliability.replanting --write       # finds them again in code that has changed
     python -m tests.reliability.planted --results FILE   # plants those of planted.json, one by one
     python -m tests.reliability.planted --results FILE --only 1..30
 
-The 120 changes were drawn by hash, as commit 3857baac has it: comparisons, signs, constants, dropped lines. A change is
-planted in a copy of the last commit, never in the checkout. First the test runs that noticed it last time, then the
-test files of the same folder that import its module, the nearest by name first, those that train last, until the first
-failure. Each result is a line of FILE at once, and a run that was stopped goes on where it was; with the last result
-all of them are written into planted.json.
+The 120 changes were drawn by hash, as commit 3857baac has it: comparisons, signs, constants, dropped lines; those whose
+code had left were drawn anew for version 0.3.0, as commit 9e540b97 has it. A change is planted in a copy of the last
+commit, never in the checkout. First the test runs that noticed it last time, then the test files of the same folder
+that import its module, the nearest by name first, those that train last, until the first failure. Each result is a line
+of FILE at once, and a run that was stopped goes on where it was; with the last result all of them are written into
+planted.json.
 """
 
 import argparse
