@@ -77,11 +77,9 @@ def test_every_row_is_what_a_system_configured_like_it_answers_and_nothing_is_co
     assert len(reader.read_sets) == len(shown)
     assert f"{len(scored)} (question, passage) scored once each" in " ".join(found.findings.facts)
     alone["reader"] = reader
-    options = {
-        "dmqr": own, "OQR": alone, "OQR deep": alone | {"per_query": 20},
-        **{one: own | {"strategies": (one,)} for one in STRATEGIES},
-        **{f"w/o {one}": own | {"strategies": tuple(s for s in STRATEGIES if s != one)} for one in STRATEGIES},
-    }  # fmt: skip
+    options = {one: own | {"strategies": (one,)} for one in STRATEGIES}
+    options |= {f"w/o {one}": own | {"strategies": tuple(s for s in STRATEGIES if s != one)} for one in STRATEGIES}
+    options |= {"dmqr": own, "OQR": alone, "OQR deep": alone | {"per_query": 20}}
     systems = {name: dmqr_of(bm25, scorers[1], **each) for name, each in options.items()}
     if reranked:
         systems["DMQR-RAG, rrf"] = dmqr_of(bm25, None, **own | {"prior": None})
@@ -204,10 +202,8 @@ def test_the_paper_s_figures_stand_beside_ours(
 def test_a_judge_judges_every_row_and_is_asked_once(bm25: Bm25Retriever, tmp_path: Path) -> None:
     """It finds relevant what names the first word of the corpus, and every answer correct."""
     relevant = {each.id: WORDS[0] in f"{each.title} {each.text}" for each in CORPUS}
-    llm = ScriptedLm({
-        f">\n{each.title}\n{each.text}\n": [json.dumps({"reason": "so", "relevant": relevant[each.id]})]
-        for each in CORPUS
-    })  # fmt: skip
+    verdicts = {id_: [json.dumps({"reason": "so", "relevant": yes})] for id_, yes in relevant.items()}
+    llm = ScriptedLm({f">\n{each.title}\n{each.text}\n": verdicts[each.id] for each in CORPUS})
     judge = Judge(llm, ("passages",), passages=2)
     system = dmqr_of(bm25, WordScorer(), **options_of())
     found = measure(system, ASKED, Study(rows=["par"]), settings(tmp_path, judge=judge))
@@ -263,11 +259,9 @@ def test_h_p_and_recall_by_hand() -> None:
         for names, titles in (("be", ()), ("a", ()), ("a", ("elsewhere",)))
     ]
     answered = [Question(str(n), "?", answers) for n, answers in enumerate((("b", "c"), ("f",), ()))]
-    for asked, by_gold, k, at, expected in (
-        (gold, True, 5, 4, {"H@5": [1, 0, nan], "P@5": [2 / 5, 0, nan], "recall@4": [1 / 2, 0, nan],
-            "recall of all": [1, 0, nan]}),
-        (answered, False, 2, 1, {"H@2": [1, 1, nan], "P@2": [0.5, 0.5, nan], "recall@1": [0, 1, nan]}),
-    ):  # fmt: skip
+    of_gold = {"H@5": [1, 0, nan], "P@5": [2 / 5, 0, nan], "recall@4": [1 / 2, 0, nan], "recall of all": [1, 0, nan]}
+    of_answers = {"H@2": [1, 1, nan], "P@2": [0.5, 0.5, nan], "recall@1": [0, 1, nan]}
+    for asked, by_gold, k, at, expected in ((gold, True, 5, 4, of_gold), (answered, False, 2, 1, of_answers)):
         row = score_methods(asked, {"row": found}, by_gold, k, (at,))["row"]
         for name, values in expected.items():
             np.testing.assert_allclose(row[name], values, err_msg=name)
