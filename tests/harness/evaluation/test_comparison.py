@@ -76,9 +76,7 @@ def compare(place: Path, *configs: str) -> Ended:
     return command(place, "infer.py", "evaluate", *named, *options)
 
 
-def test_the_report_says_what_each_system_had_and_keeps_in_memory_what_it_shows(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_report_and_what_is_kept_in_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A colon in a config's name does not make it a variant of another system.
 
     What DR-RAG retrieved for thousands of questions takes gigabytes, and further systems follow.

@@ -92,9 +92,7 @@ def test_every_row_is_what_a_system_configured_like_it_answers_and_nothing_is_co
     assert value(found, "methods", "OQR deep", "passages") == pytest.approx(passages)
 
 
-def test_tuning_chooses_the_weight_with_the_greatest_recall_of_the_whole_system(
-    bm25: Bm25Retriever, tmp_path: Path
-) -> None:
+def test_tuning_chooses_the_weight_with_the_greatest_recall(bm25: Bm25Retriever, tmp_path: Path) -> None:
     asked = []
     for question in ASKED:  # gold is what the last two queries find first, which the question alone ranks low
         queries = [question.text, *(each for texts in TABLE[question.text].values() for each in texts)]
@@ -153,9 +151,7 @@ class FirstWords(TableRewriter):
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_a_rewriter_that_reads_what_its_or_another_retriever_finds(
-    bm25: Bm25Retriever, tmp_path: Path, elsewhere: bool
-) -> None:
+def test_a_rewriter_that_reads_what_is_found(bm25: Bm25Retriever, tmp_path: Path, elsewhere: bool) -> None:
     searched, other = (WorstFirst(bm25), {"feedback_retriever": bm25}) if elsewhere else (bm25, {})
     own = {"rewriter": FirstWords({}), "strategies": ("kwr", "core"), **other}
     found = measured(dmqr_of(searched, WordScorer(), **own), tmp_path)
@@ -184,9 +180,7 @@ def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_
 
 
 @pytest.mark.parametrize(("paper", "first", "other"), [("hotpotqa", 42.24, "EM %"), ("freshqa", 71.5, "Acc %")])
-def test_the_paper_s_figures_stand_beside_ours(
-    bm25: Bm25Retriever, tmp_path: Path, paper: Any, first: float, other: str
-) -> None:
+def test_the_paper_s_figures(bm25: Bm25Retriever, tmp_path: Path, paper: Any, first: float, other: str) -> None:
     found = measure(dmqr_of(bm25, None, **options_of()), ASKED, Study(), settings(tmp_path, paper=paper))
     methods, ablation = table(found, "methods"), table(found, "ablation")
     cells = dict(zip(methods.columns, methods.paper["OQR (Table 2)"], strict=True))

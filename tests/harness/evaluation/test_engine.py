@@ -15,17 +15,12 @@ from common.records import Answer, Gold, Passage, Question
 from datamodules.cache.splits import split_questions
 from datamodules.examples.data_files import QuestionDataFile
 from harness.commands.evaluate import evaluate
-from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import MeasuredSystem, measure, measures_of
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.rerag.study import Study as ReRagStudy
 from harness.evaluation.settings import Bootstrap, Settings
-from harness.evaluation.study import Findings, RowAnswers
-from harness.evaluation.tables import Cell, ReportTable
-from harness.interfaces import System
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.runtime.provenance import construct
-from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
 from harness.systems.rerag import ReRag
 from harness.systems.retrieve_read import RetrieveRead
@@ -33,8 +28,8 @@ from models.cross_encoder import RelevanceEstimator
 from tests.conftest import hotpot_rows
 from tests.helpers import rerag_world
 from tests.helpers.reports import report
-from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, Digest, gold_scorer, write_index, write_questions
-from tests.helpers.studied import Titles, counted, rows_of
+from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, gold_scorer, write_index, write_questions
+from tests.helpers.studied import Titles, rows_of
 from tests.helpers.tolerances import model_close
 
 ASKED = [
@@ -113,46 +108,20 @@ class Asks:
         return [replace(each, **failed) if each.question_id == "q2" else each for each in found]
 
 
-class OfRows:
-    """A study with another k as a row."""
-
-    def rows_of(self, system: Asks) -> dict[str, System]:
-        return {"one": construct(Asks, index=system.index, k=1), "own": system}
-
-    def measure(self, system: Any, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
-        table = ReportTable("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})
-        return Findings([table], {"one": asked.rows["one"]})
-
-
-def test_rows_are_asked_and_what_failed_is_asked_again(index: Path, settings: Settings) -> None:
+def test_what_failed_is_asked_again(index: Path, settings: Settings) -> None:
     kept = replace(settings, memo=settings.partial / "memo")
     plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
     for expected in (["q1", "q2", "q3"], ["q2"]):
         Asks.asked.clear()
-        measured = measure(construct(Asks, index=index, k=2), ASKED, OfRows(), kept)
-        assert Asks.asked == expected * 2
+        measured = measure(construct(Asks, index=index, k=2), ASKED, None, kept)
+        assert Asks.asked == expected
         assert [a.evidence for a in measured.answers] == [a.evidence for a in plain]
         assert [a.text for a in measured.answers] == [plain[0].text, "", plain[2].text]
         assert [*measured.failed.reasons] == ["q2"]
-        assert [table.name for table in measured.tables][-2:] == ["own", "judged"]
-        assert list(measured.systems) == list(measured.measures) == ["test_engine", "one"]
-        assert measured.measures["one"]["recall of gold"][1] == 0.5
+        assert list(measured.systems) == list(measured.measures) == ["test_engine"]
 
 
 # --- a study's answers are the system's
-
-
-def test_dr_rag_s_variants_are_what_those_selections_answer(index: Path, settings: Settings) -> None:
-    own = SelectionOptions("cis", k=3, fill_budget=True)  # no row of the tables
-    system = DrRag(Bm25Retriever(index), scorer=Digest(), selection=own, reader=Titles())
-    measured = measure(system, ASKED, DrRagStudy(rows=["QDC", "CFS"], ks=(3,), bm25=index), settings)
-    assert list(measured.systems) == ["drrag", "BM25", "BM25 + SM, fused", "SM", "QDC", "CFS"]
-    alone: dict[str, System] = {"drrag": system, "BM25": RetrieveRead(system.retriever, 3, Titles())}
-    for name in "SM", "QDC", "CFS":
-        selection = SelectionOptions(name.lower(), k=3)  # type: ignore[arg-type]
-        alone[name] = DrRag(system.retriever, scorer=Digest(), selection=selection, reader=Titles())
-    for name, each in alone.items():
-        assert [*map(counted, measured.systems[name])] == [*map(counted, each.answer(ASKED))]
 
 
 @pytest.fixture(scope="module")
@@ -190,9 +159,8 @@ def test_a_reranker_without_a_generator_scores_once_what_the_system_answers(
 # --- whole evaluations
 
 
-def test_an_index_of_another_corpus_is_refused_by_the_study_of_gold_and_noted_by_others(
-    tmp_path: Path, serving: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_of_another_corpus(tmp_path: Path, serving: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused by the study of gold passages, and noted by others."""
     build_bm25([Passage.of("Other", "alba river of quite another corpus")], tmp_path / "other")
     file, other = str(write_questions(tmp_path)), Bm25Retriever(tmp_path / "other")
     with pytest.raises(ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold pass"):

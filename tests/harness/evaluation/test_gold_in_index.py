@@ -58,9 +58,8 @@ def named(*ids: str, **more: Any) -> Question:
         (Question("q", "?", answers=("no gold passage is known",)), None),
     ],
 )
-def test_gold_passages_by_text_title_and_own_id(
-    retriever: SimpleNamespace, question: Question, texts: list[str] | None
-) -> None:
+def test_gold_passages(retriever: SimpleNamespace, question: Question, texts: list[str] | None) -> None:
+    """By text, by title, and by the corpus's own ids."""
     found, _ = with_gold_in_index(retriever, [question])
     assert [[passage.text for passage in each.gold_passages] for each in found] == ([texts] if texts else [])
 
@@ -189,7 +188,6 @@ def test_what_names_no_gold_passage_of_the_index_is_refused(tmp_path: Path, retr
     write(tmp_path / "none.json", row("q2", "z-1"))
     for questions, option, value, message in (
         ("none.json", "--gold", "index", "gold"),
-        ("[]", "--gold", "index", "questions names no file"),
         ("none.json", "--missing_gold", "missed", "--gold index"),
     ):
         refused(evaluate(tmp_path, questions, option, value), 2, message)

@@ -34,9 +34,8 @@ def cases(*numbers: int) -> list[tuple[Question, Passage]]:
     return [(Question(f"q{number}", f"question {number}"), Passage.of("t", "x")) for number in numbers]
 
 
-def test_a_call_that_failed_is_made_again_by_the_next_run_and_a_judge_that_is_not_known_saves_nothing(
-    tmp_path: Path,
-) -> None:
+def test_a_call_that_failed_is_made_again_by_the_next_run(tmp_path: Path) -> None:
+    """A judge that is not known saves nothing."""
     for llm, failures in (
         (Priced(), ["", ""]),  # how it was made is not known
         (construct(Priced, replies=1), ["", "503: busy"]),

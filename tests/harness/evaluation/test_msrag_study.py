@@ -90,9 +90,7 @@ def test_rows_are_what_systems_answer(system: Msrag, tmp_path: Path, encoder_fol
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_every_row_equals_a_system_that_is_asked_alone(
-    bm25: Bm25Retriever, encoder_folder: str, in_order: bool
-) -> None:
+def test_every_row_equals_a_system_alone(bm25: Bm25Retriever, encoder_folder: str, in_order: bool) -> None:
     searched, reader, lm = CountingRetriever(bm25), WordReader("lake"), ScriptedLm({"": ["the sea"]})
     web, facts = WebContext(searched, TableRewriter(TABLE), summarizer=lm), IndexedFacts(bm25)
     whole, once = WebContext(bm25, summarizer=lm), WebContext(bm25)
@@ -217,9 +215,9 @@ class SampledLm(ScriptedLm):
         return f"Answer: {BY_SAMPLE[asked][chat.sample] if MEMORY in text else 'nothing'}"
 
 
-def test_figures_are_means_over_runs_with_other_samples_and_an_interrupted_run_goes_on(
-    tmp_path: Path, encoder_folder: str
-) -> None:
+def test_figures_are_means_over_runs_with_other_samples(tmp_path: Path, encoder_folder: str) -> None:
+    """An interrupted run goes on."""
+
     def of_runs(runs: int) -> Any:
         return studied(Study(encoder=encoder_folder, runs=runs), sampled, SAMPLED, settings(tmp_path))
 

@@ -194,16 +194,15 @@ def test_published_figures() -> None:
     assert "Llama3-8B, CIS w/o QDC, k = 4 (Table 4)" in answers("hotpotqa", 4)
     assert not [name for name in answers("musique", None) if "Table 4" in name]
     assert published("RE-RAG, Table 7", None, ("EM",)) == {}
-    table_5 = published("RE-RAG, Table 5", "nq", ("", "before", "after", "", "refused"))
-    of_k, without = "Llama3-8B, CFS, k = 4 (Table 3)", "w/o GPT (selection uses the gold answer)"
-    for rows, row, expected in (
-        (answers("hotpotqa", 4), of_k, [48.30, 62.81, 55.22]),
-        (table_5, "RE-RAG base", [None, 58.3, 54.9, None, 51.3]),
-        (published("DR-RAG, Table 5, k = 6", "2wiki", ("recall", "", "documents")), "CFS", [98.04, None, 4.63]),
-        (published("MSRAG, Table 3", "2wiki", ("EM", "F1", "Acc")), without, [20.1, 20.13, None]),
-    ):
-        assert [cell and cell.value for cell in rows[row]] == expected
     assert answers("triviaqa", None)["RE-RAG mixed, 25"][0].value == 69.5
+    table_5 = published("RE-RAG, Table 5", "nq", ("", "before", "after", "", "refused"))
+    table_3 = published("DR-RAG, Table 5, k = 6", "2wiki", ("recall", "", "documents"))
+    for cells, expected in (
+        (answers("hotpotqa", 4)["Llama3-8B, CFS, k = 4 (Table 3)"], [48.30, 62.81, 55.22]),
+        (table_5["RE-RAG base"], [None, 58.3, 54.9, None, 51.3]),
+        (table_3["CFS"], [98.04, None, 4.63]),
+    ):
+        assert [cell and cell.value for cell in cells] == expected
 
 
 def test_table_6_by_hand() -> None:
