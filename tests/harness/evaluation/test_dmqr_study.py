@@ -13,10 +13,9 @@ from common.records import Gold, Passage, Question, Ranked
 from common.rewrites import Rewrites, restricted
 from harness.evaluation.dmqr.figures import rewrites_of, strategies_of
 from harness.evaluation.dmqr.study import Study
-from harness.evaluation.dmqr.tables import Scored, method_tables, score_methods
+from harness.evaluation.dmqr.tables import score_methods
 from harness.evaluation.engine import MeasuredSystem, measure
 from harness.evaluation.judge import Judge
-from harness.evaluation.settings import Bootstrap
 from harness.evaluation.tables import Cell
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryHits, QueryHits
@@ -88,6 +87,8 @@ def test_every_row_is_what_a_system_configured_like_it_answers_and_nothing_is_co
     for name in systems.keys() - {"dmqr"}:
         shown = [[hit.passage.id for hit in answer.evidence] for answer in found.systems[name]]
         assert [record["rows"][name]["passages"] for record in found.findings.records] == shown  # type: ignore[index]
+    own_precision, without = (value(found, "ablation", row, "P@4 %") for row in ("DMQR-RAG", "w/o kwr"))
+    assert value(found, "ablation", "w/o kwr", "fall %") == pytest.approx(own_precision - without)
     passages = np.mean([len(hits) for hits in bm25.search([q.text for q in ASKED], 20)])
     assert value(found, "methods", "OQR deep", "passages") == pytest.approx(passages)
 
@@ -259,16 +260,6 @@ def test_h_p_and_recall_by_hand() -> None:
         row = score_methods(asked, {"row": found}, by_gold, k, (at,))["row"]
         for name, values in expected.items():
             np.testing.assert_allclose(row[name], values, err_msg=name)
-
-
-def test_how_much_precision_falls_without_a_strategy() -> None:
-    precision = {"DMQR-RAG": [0.6, 0.4], "w/o a": [0.2, 0.4]}
-    scored = {name: Scored({"P@5": np.array(values)}) for name, values in precision.items()}
-    made = method_tables(scored, "DMQR-RAG", ["w/o a"], ["P@5"], "", Bootstrap(10))
-    (ablation,) = [each for each in made if each.name == "ablation"]
-    place = ablation.columns.index("fall %")
-    falls = {row: cells[place] and cells[place].value for row, cells in ablation.rows.items()}
-    assert falls == {"DMQR-RAG": None, "w/o a": pytest.approx(20)}
 
 
 def test_the_number_of_rewrites_the_cases_and_an_index_of_other_passages(tmp_path: Path) -> None:
