@@ -253,7 +253,6 @@ def test_a_selector_is_asked_with_another_question_about_the_same_answers() -> N
     questions = [asked(number) for number in range(COUNT)]
     system = SimpleNamespace(retriever=None, selector=Chooser())
     rows = Controls(system, exact, answered).rows(questions, answered(system, questions))
-    assert isinstance(rows, Rows)
     others = other_texts(questions, 30)
     assert rows.trained_N.tolist() == [1.0] * 30
     assert rows.controls[OTHER].tolist() == [

@@ -59,13 +59,12 @@ def assert_rows_are_systems(found: MeasuredSystem, systems: dict[str, Dmqr]) -> 
             assert one.notes == other.notes or name not in ("dmqr", "OQR")
 
 
-@pytest.mark.parametrize(("reranked", "prior_weight"), [(True, None), (True, 2.0), (False, None)])
-def test_every_row_is_what_a_system_configured_like_it_answers_and_nothing_is_computed_twice(
-    bm25: Bm25Retriever, tmp_path: Path, reranked: bool, prior_weight: float | None
-) -> None:
+@pytest.mark.parametrize(("reranked", "weight"), [(True, None), (True, 2.0), (False, None)])
+def test_every_row_is_a_system_s_answers(bm25: Bm25Retriever, tmp_path: Path, reranked: bool, weight: Any) -> None:
+    """Of a system that is configured like it; nothing is computed twice."""
     scorers = (WordScorer(), WordScorer()) if reranked else (None, None)
     rewriter, reader, retriever = TableRewriter(TABLE), Titles(), CountingRetriever(bm25)
-    alone = {} if prior_weight is None else {"prior": prior_of(tmp_path, prior_weight)}
+    alone = {"prior": prior_of(tmp_path, weight)} if weight else {}
     own = options_of(**alone, reader=reader)
     found = measured(dmqr_of(retriever, scorers[0], **own | {"rewriter": rewriter}), tmp_path)
     searched = [(query, k) for queries, k in retriever.asked for query in queries]
@@ -160,9 +159,8 @@ def test_a_rewriter_that_reads_what_is_found(bm25: Bm25Retriever, tmp_path: Path
     assert_rows_are_systems(found, {name: dmqr_of(searched, WordScorer(), **options) for name, options in rows.items()})
 
 
-def test_a_system_with_another_retriever_is_a_row_and_earlier_turns_are_asked(
-    bm25: Bm25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_retriever_and_turns(bm25: Bm25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system with another retriever is a row; earlier turns are asked with their question."""
     other, asked = dmqr_of(Rm3Retriever(bm25), None), [replace(ASKED[0], history=(ASKED[1].text,)), *ASKED[1:]]
     monkeypatch.setattr("harness.evaluation.dmqr.study._system", lambda *_: other)
     found = measured(dmqr_of(bm25, None, **options_of()), tmp_path, asked, rows=["RM3"], rewriters={"RM3": tmp_path})

@@ -29,7 +29,7 @@ from harness.selection.options import SelectionOptions
 from harness.selection.tuned import Tuned, read_selection
 from harness.systems.drrag import DrRag
 from harness.tuning.drrag import Grid, Tried, threshold_grid, told, try_grid
-from tests.helpers.reports import cells, questions, reasons, report
+from tests.helpers.reports import Key, cells, questions, reasons, report
 from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, Digest, gold_scorer, write_index, write_questions
 from tests.helpers.studied import Titles, counted
 
@@ -64,19 +64,17 @@ class Watched(Bm25Retriever):
         return super().search(queries, k)
 
 
-def run(
-    system: DrRag, folder: Path, answers: Sequence[str] = ("ocean",) * 3, paper: Any = None, **study: Any
-) -> dict[tuple[str, str, str], float]:
+def run(system: DrRag, folder: Path, given: Any = ("ocean",) * 3, paper: Any = None, **study: Any) -> dict[Key, float]:
     """The figures of an evaluation; the report is in the folder `report`."""
     file = write_questions(folder)
-    rows = [row | {"answer": text} for row, text in zip(json.loads(file.read_text()), answers, strict=True)]
+    rows = [row | {"answer": text} for row, text in zip(json.loads(file.read_text()), given, strict=True)]
     file.write_text(json.dumps(rows))
     options = {"ks": (2,), **study}
     evaluate(system, folder / "report", questions=str(file), study=options, resamples=200, paper=paper)
     return cells(folder / "report")
 
 
-def rows_of(found: dict[tuple[str, str, str], float], table: str = "recall, k = 2") -> set[str]:
+def rows_of(found: dict[Key, float], table: str = "recall, k = 2") -> set[str]:
     return {row for name, row, _ in found if name == table}
 
 

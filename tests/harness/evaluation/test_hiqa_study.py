@@ -21,13 +21,12 @@ from common.records import Answer, Gold, GoldSegment, Passage, Question, Ranked
 from documents.records import Segment, as_passage
 from harness.evaluation.engine import ask_rows
 from harness.evaluation.hiqa import tables as hiqa
-from harness.evaluation.hiqa.study import OWN, Study, kept_documents
+from harness.evaluation.hiqa.study import KINDS, OWN, Study, kept_documents
 from harness.evaluation.judge import Judge
 from harness.evaluation.retrieval_scores import gold_places
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.study import build
 from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
@@ -69,11 +68,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory, encoder: SentenceEncoder) 
 
 
 def routes(folder: Path) -> tuple[DenseRetriever, Bm25Retriever, KeywordRetriever]:
-    return (
-        DenseRetriever(folder / "dense", "cpu"),
-        Bm25Retriever(folder / "bm25"),
-        KeywordRetriever(folder / "keywords"),
-    )
+    dense, words, keywords = (folder / kind for kind in KINDS)
+    return DenseRetriever(dense, "cpu"), Bm25Retriever(words), KeywordRetriever(keywords)
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +82,11 @@ def system(retriever: MultiRouteRetriever) -> HiQa:
     return HiQa(retriever, k=3)
 
 
-def ranked(
-    retriever: Retriever, questions: Sequence[Question] = QUESTIONS, sizes: Sequence[int] = (), **study: Any
-) -> dict[str, list[hiqa.Scores]]:
+def ranked(retriever: Any, asked: Sequence[Question] = QUESTIONS, sizes: Any = (), **study: Any) -> dict[str, Any]:
     """The scores at k 1 by column: the whole index, "1 documents", "7 words"."""
-    measuring = Study(k=1, **{"budgets": (), **study})
+    measuring = Study(k=1, **{"budgets": ()} | study)
     row, *_ = measuring.rows_of(HiQa(retriever))
-    return measuring.ranked(row, questions, {f"{size} documents": size for size in sizes})
+    return measuring.ranked(row, asked, {f"{size} documents": size for size in sizes})
 
 
 def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path]) -> None:
@@ -227,10 +221,9 @@ def test_ranks_by_hand() -> None:
     assert found == [1, 2, 3, 3, None]
 
 
-def test_what_does_not_fit_is_refused(
-    system: HiQa, retriever: MultiRouteRetriever, tmp_path: Path, folders: dict[str, Path]
-) -> None:
-    routes, words, other = (retriever.dense, retriever.bm25), HiQa(retriever.bm25), tmp_path / "other.json"
+def test_what_does_not_fit_is_refused(system: HiQa, tmp_path: Path, folders: dict[str, Path]) -> None:
+    routes, other = (system.retriever.dense, system.retriever.bm25), tmp_path / "other.json"
+    words = HiQa(routes[1])
     other.write_text("{}")
     assert isinstance(build(system, "study", {"rows": {"none": folders["none"]}, "documents": [1, 2]}), Study)
     refusals: list[tuple[Callable[[], object], type[UserError], str]] = [
@@ -319,13 +312,9 @@ def test_exact_match_by_words() -> None:
 
 
 def test_what_is_not_measured_is_left_out_or_says_why() -> None:
-    assert (
-        hiqa.answer_tables_of_rows(answers(dict.fromkeys(ROWS, [""] * 5)), ANSWERED, judged("answers", "passages"))
-        == []
-    )
+    assert hiqa.answer_tables_of_rows(answers(dict.fromkeys(ROWS, [""] * 5)), ANSWERED, judged("answers")) == []
     one = hiqa.answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged("passages"))
     assert [table.name for table in one] == [hiqa.EXACT]
     exact, *_ = hiqa.answer_tables_of_rows({"HCA": answers(ROWS)["HCA"][3:4]}, ANSWERED[3:4], SETTINGS)
     (cell,) = exact.rows["all rows"]
-    assert cell is not None
     assert "no question of the kinds choice" in cell.reason
