@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from common.errors import UserError
 GOLD = (["a", "b"], ["c"])
 
 
-def report(folder: Path, fields: list[dict], ids: tuple[str, ...] = ("q1", "q2")) -> Path:
+def report(folder: Path, fields: list[dict[str, Any]], ids: tuple[str, ...] = ("q1", "q2")) -> Path:
     """A report of as many questions as ids, of which one more has no gold passage."""
     records = [
         {"id": id_, "gold": [{"id": each} for each in gold], **own}
@@ -23,19 +24,15 @@ def report(folder: Path, fields: list[dict], ids: tuple[str, ...] = ("q1", "q2")
     return folder
 
 
-def rankings(**rows: tuple[list[str], list[str]]) -> list[dict]:
-    """Rows of DMQR-RAG's study of both questions; `lora_0` is the row `lora 0`."""
-    return [
-        {"rows": {name.replace("_", " "): {"passages": row[place]} for name, row in rows.items()}} for place in (0, 1)
-    ]
+def rankings(rows: dict[str, tuple[str, str]]) -> list[dict[str, Any]]:
+    """Rows of DMQR-RAG's study of both questions, a letter a passage."""
+    return [{"rows": {name: {"passages": [*row[place]]} for name, row in rows.items()}} for place in (0, 1)]
 
 
 def test_seeds_at_the_end_of_rows_and_reports_over_other_questions(tmp_path: Path) -> None:
-    rows = {
-        "OQR": (["x", "y"], ["c", "y"]), "imitation_0": (["a", "x"], ["x", "y"]), "imitation_1": (["x", "a"], ["y",
-        "x"]), "lora_0": (["a", "b"], ["x", "c"]), "lora_1": (["a", "x"], ["c", "x"])
-    }  # fmt: skip
-    first = report(tmp_path / "first", rankings(**rows))
+    rows = {"OQR": ("xy", "cy"), "imitation 0": ("ax", "xy"), "imitation 1": ("xa", "yx")}
+    rows |= {"lora 0": ("ab", "xc"), "lora 1": ("ax", "cx")}
+    first = report(tmp_path / "first", rankings(rows))
     measures = ["hit@2", "precision@2", "recall@2"]
     shown = table({"words": [first]}, measures, "words: imitation")
     assert "| words: imitation | 2 | 50.00 (50.00 to 50.00) |  | 25.00 (25.00 to 25.00) |  | 25.00" in shown
@@ -45,11 +42,11 @@ def test_seeds_at_the_end_of_rows_and_reports_over_other_questions(tmp_path: Pat
         "+37.50 [+25.00, +50.00] | 87.50 (75.00 to 100.00) | +62.50 [+25.00, +100.00] |" in shown
     )
     assert "| words: OQR | 1 | 50.00 | +0.00 [" in shown
-    other = report(tmp_path / "other", rankings(**rows)[:1], ids=("q3",))
+    other = report(tmp_path / "other", rankings(rows)[:1], ids=("q3",))
     joined = table({"words": [first, other]}, ["precision@2"], "words: imitation")
     assert "| words: lora | 2 | 66.67 (50.00 to 83.33) |" in joined  # the first question twice
-    del rows["lora_1"]
-    fewer = report(tmp_path / "fewer", rankings(**rows)[:1], ids=("q4",))
+    del rows["lora 1"]
+    fewer = report(tmp_path / "fewer", rankings(rows)[:1], ids=("q4",))
     with pytest.raises(UserError, match="do not all have the row 'lora 1'"):
         table({"words": [first, fewer]}, measures)
     with pytest.raises(UserError, match="has a report twice"):

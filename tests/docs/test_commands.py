@@ -9,30 +9,13 @@ import pytest
 import yaml
 
 from common.errors import UserError
-from tests.docs.documents import (
-    CONFIGS,
-    LISTS,
-    OVERLAYS,
-    PAGES,
-    ROOT,
-    SCRIPTS,
-    SWEEPS,
-    Printed,
-    check,
-    check_python,
-    commands_of,
-    comments_of,
-    options_printed_in,
-    parse,
-    parser_of,
-    printed_in_comments,
-    printed_on,
-    runs_of,
-    trial_of,
-)
+from tests.docs import documents
+from tests.docs.documents import CONFIGS, OVERLAYS, PAGES, ROOT, SCRIPTS, Printed, check, check_python, parse, parser_of
 
-COMMANDS = [command for page in PAGES for command in printed_on(page)]
-COMMANDS += [command for file in (*CONFIGS, *SCRIPTS) for command in printed_in_comments(file)]
+COMMANDS = [command for page in PAGES for command in documents.printed_on(page)]
+COMMANDS += [command for file in (*CONFIGS, *SCRIPTS) for command in documents.printed_in_comments(file)]
+PRINTED = [options for config in CONFIGS for options in documents.options_printed_in(config)]
+FOR_A_STUDY = "--study.rewriters of"  # and then a config
 RUNS = [  # arguments of each script, and how many commands it then runs
     ("quickstart.sh", ["drrag"], 8),
     ("quickstart.sh", ["rerag"], 10),
@@ -55,7 +38,7 @@ def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-@pytest.mark.parametrize("command", dict.fromkeys(COMMANDS), ids=lambda command: command.name)
+@pytest.mark.parametrize("command", {each.text: each for each in COMMANDS}.values(), ids=lambda command: command.name)
 def test_printed_commands_parse(command: Printed) -> None:
     check(command.text)
 
@@ -90,14 +73,11 @@ def test_a_mistake_in_a_command_is_found(command: str) -> None:
 
 def test_commands_are_found_in_every_kind_of_block(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(
-        "Type `make test`.\n\n    python infer.py ask --config c.yaml \\\n        --question x\n\n1. Then\n\n"
-        "       OMP_NUM_THREADS=1 bash scripts/a.sh\n\n```\ntorchrun --nproc-per-node 8 train.py fit   # all\n"
-        "plain text\n```\n\n"
-        "```python\npython = 1\n```\n"
-    )
-    assert [command.text for command in printed_on(page)] == [
-        "torchrun --nproc-per-node 8 train.py fit   # all",
+    text = "Type `make test`.\n\n    python infer.py ask --config c.yaml \\\n        --question x\n\n1. Then\n\n       "
+    text += "OMP_NUM_THREADS=1 bash scripts/a.sh\n\n```\ntorchrun train.py   # all\nplain\n```\n\n"
+    page.write_text(text + "```python\npython = 1\n```\n")
+    assert [command.text for command in documents.printed_on(page)] == [
+        "torchrun train.py   # all",
         "python infer.py ask --config c.yaml --question x",
         "OMP_NUM_THREADS=1 bash scripts/a.sh",
         "make test",
@@ -107,25 +87,33 @@ def test_commands_are_found_in_every_kind_of_block(tmp_path: Path) -> None:
 EVALUATE = ["--questions", "dev.json", "--out", "reports/x"]
 
 
+def trial_of(sweep: Path, value: float = 1e-05) -> list[str]:
+    """What W&B's agent types after `python train.py` for a trial of a sweep, each parameter with one value."""
+    config = yaml.safe_load(sweep.read_text())
+    typed = [word for word in config["command"] if not word.startswith("${")]
+    return [*typed, *(f"--{name}={value}" for name in config["parameters"])]
+
+
 def commands_with(config: Path) -> list[tuple[str, list[str]]]:
     """Programs and arguments that take a config, the first to which the options of its header are added."""
     holds, plain = yaml.safe_load(config.read_text()), ["--config", "configs/infer/retrieve_read.yaml"]
+    given, asked = ["--config", str(config)], ["--question", "x"]
     if config in OVERLAYS:
-        return [("train", ["fit", *run]) for run in runs_of(config)]
-    if "model" in holds:
-        return [("train", ["fit", "--config", str(config)])]
-    if config in SWEEPS:
+        return [("train", ["fit", *run]) for run in documents.runs_of(config)]
+    if config.parent.name == "sweep":
         return [("train", trial_of(config))]
     if config.parent.name == "llm":
-        ask = ["ask", *plain, "--llm", str(config), "--question", "x"]
-        return [("infer", ask), ("infer", ["evaluate", *plain, "--llm", str(config), *EVALUATE])]
+        llm = [*plain, "--llm", str(config)]
+        return [("infer", ["ask", *llm, *asked]), ("infer", ["evaluate", *llm, *EVALUATE])]
     if config.parent.name in ("parts", "web"):
         kind = "reader" if config.stem.startswith("reader") else "retriever"
-        return [("infer", ["ask", *plain, f"--system.init_args.{kind}", str(config), "--question", "x"])]
-    if "system" in holds or config in LISTS:
-        return [("infer", ["evaluate", "--config", str(config), *EVALUATE])]
+        return [("infer", ["ask", *plain, f"--system.init_args.{kind}", str(config), *asked])]
+    if "model" in holds:
+        return [("train", ["fit", *given])]
+    if {"system", "systems"} & {*holds}:
+        return [("infer", ["evaluate", *given, *EVALUATE])]
     (command,) = {"mine", "label"} & set(config.stem.split("_"))
-    return [("infer", [command, "--config", str(config)])]
+    return [("infer", [command, *given])]
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.parent.name}/{config.stem}")
@@ -140,20 +128,16 @@ def test_every_config_is_parsed_by_its_command_and_says_whether_it_is_measured(c
 
 @pytest.mark.parametrize("rate", [0.0001, 1e-05, 3.1622776601683795e-05])
 def test_train_takes_what_an_agent_of_a_sweep_gives(rate: float) -> None:
-    (file,) = SWEEPS
+    file = ROOT / "configs/sweep/learning_rate.yaml"
     fit = parser_of("train").parse_args(trial_of(file, rate)).fit
     assert fit.model.init_args.optimizer.learning_rate == rate
     assert fit.checkpoint.monitor == yaml.safe_load(file.read_text())["metric"]["name"]
 
 
-PRINTED = [options for config in CONFIGS for options in options_printed_in(config)]
-FOR_A_STUDY = "--study.rewriters of"  # and then a config
-
-
 @pytest.mark.parametrize("options", PRINTED, ids=lambda options: options.name)
 def test_options_of_a_header_work(options: Printed) -> None:
     if options.text == FOR_A_STUDY:
-        (config,) = re.findall(rf"{FOR_A_STUDY} (configs/\S+\.yaml)", " ".join(comments_of(options.file).split()))
+        (config,) = re.findall(rf"{FOR_A_STUDY} (configs/\S+\.yaml)", " ".join(documents.comments_of(options.file)))
         parse("infer", ["evaluate", "--config", config, *EVALUATE, "--study.rewriters.own", str(options.file)])
         return
     program, base = commands_with(options.file)[0]
@@ -161,19 +145,18 @@ def test_options_of_a_header_work(options: Printed) -> None:
 
 
 def test_options_are_found_in_headers() -> None:
-    assert [each.text for each in PRINTED if each.file.match("infer/rerag.yaml")] == [
-        "--system.init_args.abstain true",
+    of_rerag = [each.text for each in PRINTED if each.file.match("infer/rerag.yaml")]
+    assert of_rerag[1:] == [
         "--system.init_args.serving checkpoints/reranker-nq/serving --system.init_args.retriever null",
         "--system.init_args.serving FOLDER",
         "--index_root FOLDER",
     ]
-    assert len(PRINTED) > 25
-    assert [each.text for each in PRINTED].count(FOR_A_STUDY) == 3
+    assert (len(PRINTED) > 25, [each.text for each in PRINTED].count(FOR_A_STUDY)) == (True, 3)
 
 
 @pytest.mark.parametrize(("script", "arguments", "count"), RUNS, ids=lambda each: str(each)[:24])
 def test_every_command_of_a_script_parses(script: str, arguments: list[str], count: int, tmp_path: Path) -> None:
-    commands = commands_of(script, arguments, tmp_path)
+    commands = documents.commands_of(script, arguments, tmp_path)
     assert len(commands) == count
     for command in commands:
         if command[:2] == ["-m", "torch.distributed.run"]:  # torchrun, of the Python that the script is given

@@ -1,5 +1,6 @@
 """docs/data.md is true: every layout is there with its fields and two rows, which are recognized and read."""
 
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -42,14 +43,13 @@ def test_the_rows_of_questions_are_recognized_and_read(layout: str, tmp_path: Pa
 
 
 def test_the_rows_of_a_corpus_and_of_rewrites_are_read(tmp_path: Path) -> None:
-    for layout, read in (
-        ("jsonl", lambda file: [(each.corpus_id, each.title, each.text) for each in read_passages(AUTO, [file])]),
-        ("rewrites", lambda file: [(each.question, each.rewrite, each.history) for each in read_rewrites(AUTO, file)]),
+    for layout, read, fields in (
+        ("jsonl", lambda file: read_passages(AUTO, [file]), ("corpus_id", "title", "text")),
+        ("rewrites", lambda file: read_rewrites(AUTO, file), ("question", "rewrite", "history")),
     ):
         found = []
         for kind, content in examples(layout).items():
             (tmp_path / f"{layout}.{kind}").write_text(content, encoding="utf-8")
-            found.append(read(str(tmp_path / f"{layout}.{kind}")))
-        assert len(found) == 2
-        assert len(found[0]) == 2
+            found.append([*map(attrgetter(*fields), read(str(tmp_path / f"{layout}.{kind}")))])
+        assert len(found) == len(found[0]) == 2
         assert found[0] == found[1]

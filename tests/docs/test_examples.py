@@ -6,6 +6,7 @@ Their commands and snippets, word for word, on a tiny generated world and with l
 import gzip
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -23,26 +24,19 @@ pytestmark = pytest.mark.slow
 README, RE_RAG, SERVING, OPERATING = (
     ROOT / page for page in ("README.md", "docs/train_rerag.md", "docs/serve.md", "docs/operate.md")
 )
-WORLD = ["--questions", "80", "--singles", "60", "--open_singles", "20", "--web_questions", "5", "--manuals", "1"]
-ONE_EPOCH = [
-    *("--trainer.max_epochs", "1", "--trainer.devices", "1"),
-    *("--trainer.accelerator", "cpu", "--trainer.precision", "32-true"),
-]
-READER = ["--trainer.strategy", "auto", "--trainer.check_val_every_n_epoch", "1", "--model.optimizer.warmup_steps", "0"]
-TRIPLES = [
-    *("--data.train", "[{layout: hotpotqa, path: data/hotpotqa/hotpot_distractor_train.json.gz}]"),
-    *("--data.validation", "[{layout: hotpotqa, path: data/world/validation.json}]"),
-    *("--data.hard_negatives", "null", "--model.layers", "1"),
-]
-SMALL_BIGBIRD = [
-    *("--name", "drrag-hotpotqa", "--model.pretrained", "sentence-transformers/all-MiniLM-L6-v2"),
-    *("--data.tokens_per_step", "4096"),
-]
-SMALL_T5 = [
-    *("--model.estimator", "checkpoints/t5-world", "--model.generator", "checkpoints/t5-world"),
-    *("--data.contexts", "3", "--trainer.accumulate_grad_batches", "1"),
-]
-FEW = ["--limit", "4", "--resamples", "20"]
+WORLD = "--questions 80 --singles 60 --open_singles 20 --web_questions 5 --manuals 1"
+ONE_EPOCH = "--trainer.max_epochs 1 --trainer.devices 1 --trainer.accelerator cpu --trainer.precision 32-true"
+READER = "--trainer.strategy auto --trainer.check_val_every_n_epoch 1 --model.optimizer.warmup_steps 0"
+TRIPLES = (
+    "--data.train '[{layout: hotpotqa, path: data/hotpotqa/hotpot_distractor_train.json.gz}]' --model.layers 1 "
+    "--data.validation '[{layout: hotpotqa, path: data/world/validation.json}]' --data.hard_negatives null"
+)
+BIGBIRD = "--name drrag-hotpotqa --model.pretrained sentence-transformers/all-MiniLM-L6-v2 --data.tokens_per_step 4096"
+T5 = (
+    "--model.estimator checkpoints/t5-world --model.generator checkpoints/t5-world --data.contexts 3 "
+    "--trainer.accumulate_grad_batches 1"
+)
+FEW = "--limit 4 --resamples 20"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +44,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the configs, a tiny world, and its files under the names that the pages use."""
     folder = tmp_path_factory.mktemp("workplace")
     (folder / "configs").symlink_to(ROOT / "configs")
-    make_world(["--out", str(folder / "data/world"), *WORLD])
+    make_world(["--out", str(folder / "data/world"), *WORLD.split()])
     named = {
         "hotpotqa/hotpot_distractor_train.json.gz": "train.json",
         "hotpotqa/hotpot_distractor_dev.json.gz": "test.json",
@@ -74,14 +68,15 @@ def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(page: Path, beginning: str, *extra: str) -> None:
-    """The one command of a page that begins so, in this process, with options that make it small."""
-    (command,) = {each.text for each in printed_on(page) if " ".join(words(each.text)).startswith(beginning)}
+    """The one command of a page that is or begins so, in this process, with options that make it small."""
+    found = {each.text for each in printed_on(page) if " ".join(words(each.text)).startswith(beginning)}
+    (command,) = {beginning} & found or found
     _, *arguments = words(command)
     if command.startswith("torchrun"):
         arguments = arguments[2:]
     mains: dict[str, Callable] = {"train.py": train.main, "infer.py": infer.main, "-m": t5_from_scratch}
     rest = arguments[2:] if arguments[0] == "-m" else arguments[1:]
-    mains[arguments[0]]([*rest, *extra])
+    mains[arguments[0]]([*rest, *shlex.split(" ".join(extra))])
 
 
 def snippets(page: Path) -> list[str]:
@@ -100,14 +95,11 @@ def run_snippet(page: Path, code: str, small: dict[str, str] | None = None) -> N
 def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for kind in ("dense", "bm25", "links"):
         infer.main(["index", "--corpus", "corpus.jsonl", "--kind", kind, "--out", f"indexes/hotpotqa/{kind}"])
-    run(OPERATING, "torchrun --nproc-per-node 8 train.py fit", *ONE_EPOCH, *TRIPLES, *SMALL_BIGBIRD)
-    run(OPERATING, "python train.py fit --config checkpoints/", "--trainer.max_epochs", "2")
+    run(OPERATING, "torchrun --nproc-per-node 8 train.py fit", ONE_EPOCH, TRIPLES, BIGBIRD)
+    run(OPERATING, "python train.py fit --config checkpoints/", "--trainer.max_epochs 2")
     state = json.loads(Path("checkpoints/drrag-hotpotqa/state.json").read_text())
     assert (state["status"], state["epoch"]) == ("done", 2)
-    run(
-        README, "python infer.py evaluate --config configs/infer/drrag", *FEW, "--study.ks", "[3]", "--study.rows",
-        "[QDC,CFS]"
-    )  # fmt: skip
+    run(README, "python infer.py evaluate --config configs/infer/drrag", FEW, "--study.ks [3] --study.rows [QDC,CFS]")
     assert "CFS" in Path("reports/hotpotqa/report.md").read_text()
     run(SERVING, "python infer.py export --serving checkpoints/drrag-hotpotqa")
     assert Path("exports/drrag-onnx/model.onnx").is_file()
@@ -131,24 +123,17 @@ def test_plain_lightning(here: Path, checkpoints: dict[str, Path], capsys: pytes
 
 def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(RE_RAG, "python -m trainers.t5_from_scratch --corpus [data/world/corpus.jsonl")
-    run(RE_RAG, "python train.py fit --config configs/quickstart/reader_train.yaml", *ONE_EPOCH, *READER)
-    run(RE_RAG, "python train.py fit --config configs/quickstart/rerag_train.yaml", *ONE_EPOCH, *READER)
-    run(README, "python train.py fit --config configs/train/rerag_nq.yaml", *ONE_EPOCH, *SMALL_T5)
+    run(RE_RAG, "python train.py fit --config configs/quickstart/reader_train.yaml", ONE_EPOCH, READER)
+    run(RE_RAG, "python train.py fit --config configs/quickstart/rerag_train.yaml", ONE_EPOCH, READER)
+    run(RE_RAG, "python train.py fit --config configs/train/rerag_nq.yaml", ONE_EPOCH, T5)
     run(RE_RAG, "python infer.py index --layout fid --corpus")
-    run(
-        RE_RAG, "python infer.py evaluate --config configs/infer/rerag.yaml --layout fid --paper nq --questions",
-        *FEW, "--system.init_args.candidates", "6",
-        "--system.init_args.contexts", "3"
-    )  # fmt: skip
+    small = "--system.init_args.candidates 6 --system.init_args.contexts 3"
+    evaluate = "python infer.py evaluate --config configs/infer/rerag.yaml --layout fid --paper nq --questions"
+    run(RE_RAG, evaluate, FEW, small)
     assert "Table 7" in Path("reports/rerag-nq/report.md").read_text()
     capsys.readouterr()
-    few = [
-        "--system.init_args.candidates",
-        "30",
-        "--system.init_args.threshold",
-        "0.5",
-    ]  # so little training exports none
-    run(RE_RAG, "python infer.py ask --config", *few)
+    few = "--system.init_args.candidates 30 --system.init_args.threshold 0.5"  # so little training exports none
+    run(RE_RAG, "python infer.py ask --config", few)
     assert "Question: who wrote the origin of species" in capsys.readouterr().out
     infer.main(["index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "indexes/world/bm25"])
     capsys.readouterr()

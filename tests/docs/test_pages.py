@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -39,12 +40,13 @@ def classes(folder: str, base: type) -> set[type]:
     return {each for each in found if issubclass(each, base) and each is not base}
 
 
-OPTIONS = {
-    "model": classes("trainers", RunModule),
-    "data": classes("datamodules", StepData),
-    "selection": {SelectionOptions},
-}
-STUDIES = [module.Study for module in modules("harness/evaluation/*/study.py")]
+def parameters(*callables: Callable[..., object]) -> set[str]:
+    """The names of all their parameters."""
+    return {parameter for each in callables for parameter in inspect.signature(each).parameters}
+
+
+OPTIONS = {"model": classes("trainers", RunModule), "data": classes("datamodules", StepData)}
+OPTIONS["selection"] = {SelectionOptions}
 OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks
     *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping", "card"),
     *("nproc-per-node", "max-restarts", "help", "version", "system", *ROOTS),
@@ -86,20 +88,12 @@ def test_named_files_and_classes_exist(page: Path) -> None:
 def test_named_options_exist(page: Path) -> None:
     named = r"(?<![\w.])(model|data|selection)\.(?!safetensors|onnx|help|py\b)(\w+)"
     for group, name in re.findall(named, " ".join(spans(page))):
-        known = {parameter for owner in OPTIONS[group] for parameter in inspect.signature(owner).parameters}
-        assert name in known, f"{page.name}: {group}.{name} is no option"
-    parts = (
-        files_and_settings,
-        QuestionFiles,
-        HardNegatives,
-        WordLabeler,
-        LlmRewriter,
-    )  # whose options commands take whole
-    commands = [*infer.COMMANDS.values(), *parts, t5_from_scratch]
-    known = {parameter for command in commands for parameter in inspect.signature(command).parameters} | OTHER_OPTIONS
+        assert name in parameters(*OPTIONS[group]), f"{page.name}: {group}.{name} is no option"
+    parts = (files_and_settings, QuestionFiles, HardNegatives, WordLabeler, LlmRewriter)  # that commands take whole
+    known = parameters(*infer.COMMANDS.values(), *parts, t5_from_scratch) | OTHER_OPTIONS
     for name in re.findall(r"(?<!\S)--(\w[\w-]*)", " ".join(spans(page))):
         assert name in known, f"{page.name}: --{name} is no option"
-    of_studies = {parameter for study in STUDIES for parameter in inspect.signature(study).parameters} | {"py"}
+    of_studies = parameters(*(module.Study for module in modules("harness/evaluation/*/study.py"))) | {"py"}
     for name in re.findall(r"(?<![\w./])(?:--)?study\.([a-z]\w*)", " ".join(spans(page))):
         assert name in of_studies, f"{page.name}: study.{name} is no option"
 

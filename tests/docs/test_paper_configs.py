@@ -10,15 +10,11 @@ from tests.docs.documents import OVERLAYS, ROOT, parser_of, runs_of
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 
-RE_RAG_NQ = ROOT / "configs/train/rerag_nq.yaml"
-RE_RAG_CAUSAL = ROOT / "configs/train/overlays/rerag_nq_qwen_4b.yaml"
-NO_TABLE = ("dmqr_", "packed_")
-OTHERS = [each for each in OVERLAYS if each.stem.startswith(NO_TABLE) or each == RE_RAG_CAUSAL]  # of no paper's table
-PAPERS = [
-    ["--config", str(RE_RAG_NQ)],
-    ["--config", str(ROOT / "configs/train/rerag_nq_baseline.yaml")],
-    *(run for each in OVERLAYS if each not in OTHERS for run in runs_of(each)),
-]
+TRAIN = ROOT / "configs/train"
+RE_RAG_CAUSAL = TRAIN / "overlays/rerag_nq_qwen_4b.yaml"
+NO_TABLE = ("dmqr_", "packed_", RE_RAG_CAUSAL.stem)  # of no paper's table
+PAPERS = [["--config", str(TRAIN / f"{name}.yaml")] for name in ("rerag_nq", "rerag_nq_baseline")]
+PAPERS += [run for each in OVERLAYS if not each.stem.startswith(NO_TABLE) for run in runs_of(each)]
 NAMES = ["rerag-nq", "rerag-nq-baseline", "drrag-bigbird-base", "drrag-bigbird-large", "drrag-longformer",
     "rerag-nq-large", "rerag-nq-mixed", "rerag-triviaqa", "rerag-triviaqa-large"]  # fmt: skip
 

@@ -3,7 +3,7 @@
 import gc
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,15 @@ from harness.retrievers.bm25 import build_bm25
 from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.reports import report
+from tests.helpers.studied import rows_of
 
 PASSAGES = [Passage.of("Tarn", "A tarn is a mountain lake."), Passage.of("Fell", "A fell is a hill.")]
-CONTEXT = [[each.title, [each.text]] for each in PASSAGES]
 QUESTIONS = [
-    {"_id": "q1", "question": "what is a tarn", "answer": "lake", "supporting_facts": [["Tarn", 0]],
-        "context": CONTEXT},
-    {"_id": "q2", "question": "what is a fell", "answer": "", "supporting_facts": [["Gone", 0], ["Fell", 0]],
-        "context": CONTEXT},
+    {
+        "_id": title, "question": f"what is a {title}", "answer": answer, "supporting_facts": gold,
+        "context": [[each.title, [each.text]] for each in PASSAGES],
+    }
+    for title, answer, gold in (("tarn", "lake", [["Tarn", 0]]), ("fell", "", [["Gone", 0], ["Fell", 0]]))
 ]  # fmt: skip
 
 
@@ -69,17 +70,30 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def compare(place: Path, *more: str) -> Ended:
-    configs = ("--config", "odd: both.yaml", "--config", "fell.yaml")
-    return command(
-        place, "infer.py", "evaluate", *configs, "--resamples", "20", "--questions", "test.json", "--out", "out", *more
-    )
+def compare(place: Path, *configs: str) -> Ended:
+    named = [word for config in configs for word in ("--config", f"{config}.yaml")]
+    options = ("--resamples", "20", "--questions", "test.json", "--out", "out", "--paper", "hotpotqa")
+    return command(place, "infer.py", "evaluate", *named, *options)
 
 
-def test_the_report_says_which_questions_and_which_corpus_each_system_had(place: Path) -> None:
-    """A colon in a config's name does not make it a variant of another system."""
-    ended = compare(place, "--paper", "hotpotqa")
+def test_the_report_and_what_is_kept_in_memory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A colon in a config's name does not make it a variant of another system.
+
+    What DR-RAG retrieved for thousands of questions takes gigabytes, and further systems follow.
+    """
+    held, write = list[int](), comparison.write_comparison
+
+    @wraps(write)
+    def counted(*args: Any) -> None:
+        gc.collect()
+        held.append(sum(type(each).__name__ == "Held" for each in gc.get_objects()))
+        write(*args)
+
+    monkeypatch.setattr(comparison, "write_comparison", counted)
+    ended = compare(place, "odd: both", "fell")
     assert ended.code == 0, ended.err
+    assert held == [0]
+    assert '"held": 1' in (place / "out/fell/questions.jsonl").read_text()
     lines = (place / "out/report.md").read_text().splitlines()
     assert "1 evaluated, 1 skipped" in lines[2]
     assert lines[3].startswith("- odd: both: index: bm25, 2 passages, corpus ")
@@ -91,31 +105,11 @@ def test_the_report_says_which_questions_and_which_corpus_each_system_had(place:
     assert "published" in (place / "out/fell/report.md").read_text()
 
 
-def test_what_only_a_system_s_own_report_needs_is_dropped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What DR-RAG retrieved for thousands of questions takes gigabytes, and further systems follow."""
-    held = []
-    write: Callable[..., None] = comparison.write_comparison
-
-    @wraps(write)
-    def counted(*args: object) -> None:
-        gc.collect()
-        held.append(sum(type(each).__name__ == "Held" for each in gc.get_objects()))
-        write(*args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(comparison, "write_comparison", counted)
-    ended = compare(place)
-    assert ended.code == 0, ended.err
-    assert held == [0]
-    assert '"held": 1' in (place / "out/fell/questions.jsonl").read_text()
-
-
-@pytest.mark.parametrize("configs", [("odd: both",), ("odd: both", "fell")])
-def test_questions_for_which_nothing_is_defined_are_refused(place: Path, configs: tuple[str, ...]) -> None:
+def test_questions_for_which_nothing_is_defined_are_refused(place: Path) -> None:
     (place / "test.json").write_text(json.dumps(QUESTIONS[1:]))
-    named = [word for config in configs for word in ("--config", f"{config}.yaml")]
-    ended = command(place, "infer.py", "evaluate", *named, "--questions", "test.json", "--out", "out")
-    refused(ended, 2, "None of the 1 questions has a gold answer or gold passages")
-    assert not list(place.glob("out*"))
+    for configs in ("odd: both",), ("odd: both", "fell"):
+        refused(compare(place, *configs), 2, "None of the 1 questions has a gold answer or gold passages")
+        assert not list(place.glob("out*"))
 
 
 def test_intervals_of_rows_with_gaps_are_those_of_each_row_alone() -> None:
@@ -127,11 +121,7 @@ def test_intervals_of_rows_with_gaps_are_those_of_each_row_alone() -> None:
     assert none is None
     for cell, values_N in zip(found, values_RN, strict=False):
         (alone,) = percent_cells(values_N[~np.isnan(values_N)][None], Bootstrap(200, 3))
-        assert cell is not None
-        assert cell.interval is not None
-        assert alone.interval is not None
-        assert cell.value == pytest.approx(alone.value)
-        assert cell.interval == pytest.approx(alone.interval)
+        assert (cell.value, *(cell.interval or ())) == pytest.approx((alone.value, *(alone.interval or (0, 0))))
 
 
 BOOTSTRAP = Bootstrap(500, 0)
@@ -145,27 +135,18 @@ VALUES = {
 }
 
 
-def ones(*counts: int) -> dict[str, np.ndarray]:
-    """Systems a, b, c, ... that are right on the first `count` of 40 questions."""
-    return {name: (np.arange(40) < count).astype(float) for name, count in zip("abc", counts, strict=False)}
-
-
 def test_means_and_differences_by_kind_the_most_frequent_first() -> None:
     own, differences = kind_tables("EM", VALUES, ["plain", "other", "silent"], KINDS, BOOTSTRAP)
     assert own.columns == differences.columns == ("many", "few")
-    means = {row: [cell and cell.value for cell in cells] for row, cells in own.rows.items()}
+    means = rows_of([own], own.name)
     assert means == {"questions": [4, 2], "plain": [25, 50], "other": [100, 100], "other: variant": [0, 0]}
-    found = {row: [cell and cell.value for cell in cells] for row, cells in differences.rows.items()}
+    found = rows_of([differences], differences.name)
     assert found == {"other": [75, 50], "other: variant": [0, -50]}  # paired: of the questions that both know
-    assert own.rows["other"][0].interval == (100, 100)  # type: ignore[union-attr]
-    low, high = own.rows["plain"][0].interval  # type: ignore[misc, union-attr]
-    assert (low, high) == (0, 75)
-
-
-def test_no_differences_where_the_first_system_has_no_values() -> None:
-    (alone,) = kind_tables(
-        "EM", {"silent": VALUES["silent"], "other": VALUES["other"]}, ["silent", "other"], KINDS, BOOTSTRAP
-    )
+    intervals = [cell and cell.interval for cell in (own.rows["other"][0], own.rows["plain"][0])]
+    assert intervals == [(100, 100), (0, 75)]
+    # no differences where the first system has no values
+    few = {name: VALUES[name] for name in ("silent", "other")}
+    (alone,) = kind_tables("EM", few, ["silent", "other"], KINDS, BOOTSTRAP)
     assert [*alone.rows] == ["questions", "other"]
 
 
@@ -178,7 +159,12 @@ def test_no_differences_where_the_first_system_has_no_values() -> None:
     ],
 )
 def test_a_system_wins_where_the_interval_excludes_zero(counts: tuple[int, ...], sentence: str) -> None:
-    assert re.fullmatch(sentence, best_of(ones(*counts), BOOTSTRAP))
+    """Systems a, b, c that are right on the first `count` of 40 questions."""
+    ones = {name: (np.arange(40) < count).astype(float) for name, count in zip("abc", counts, strict=True)}
+    assert re.fullmatch(sentence, best_of(ones, BOOTSTRAP))
+
+
+def test_what_competes_and_what_is_not_measured() -> None:
     better = {**VALUES, "plain: best": np.full(6, 2.0)}  # a variant does not compete
     note = kind_tables("EM", better, ["plain", "other", "silent"], KINDS, BOOTSTRAP)[0].note
     assert "many: other, 100.0, wins, +75.0 [+25.0, +100.0] to plain." in note

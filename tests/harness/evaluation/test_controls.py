@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,11 @@ from common.other_questions import other_texts
 from common.records import Answer, Passage, Question
 from common.rewrites import Rewrites
 from harness.evaluation.controls import FLOOR, OTHER, Controls, Rows, changed, trained_part, verdict
-from harness.evaluation.engine import MeasuredSystem, measure
+from harness.evaluation.engine import measure
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever, shortened
 from harness.retrievers.rerank_prior import RerankPrior
-from harness.rewriters.fallbacks import with_fallbacks
 from harness.selection.options import SelectionOptions
 from harness.systems.dmqr import Dmqr
 from harness.systems.drrag import DrRag
@@ -32,9 +32,12 @@ from models.cross_encoder import RelevanceEstimator
 from models.loading import load_tokenizer
 from models.pretrained import MINILM, resolve
 from models.rerag.model import ReRagModel
+from tests.helpers.studied import rows_of
+from tests.helpers.table_rewriter import TableRewriter
 
 pytestmark = pytest.mark.numeric
 COUNT = 40  # questions
+SOURCES = ("web", "generated", "none")
 
 
 class Rule(RelevanceEstimator):
@@ -50,21 +53,19 @@ class Rule(RelevanceEstimator):
         return [self.rule(*pair) for pair in pairs]
 
 
-class Rewriter:
+class Rewriter(TableRewriter):
     """A trained rewriter that has learned a rule; it makes nothing of a text that the rule does not know."""
 
-    name, serving, reads_history, strategies = "rule", Path("checkpoints/rule/serving"), True, ("gqr",)
+    name, serving, reads_history = "rule", Path("checkpoints/rule/serving"), True
 
     def __init__(self, rule: Callable[[Question], str]) -> None:
+        super().__init__({})
         self.rule = rule
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """One query each."""
-        made = [self.rule(question) for question in questions]
-        return [
-            with_fallbacks(one.text, strategies, {"gqr": (text,)} if text else {}, "unknown")
-            for one, text in zip(questions, made, strict=True)
-        ]
+        self.table = {each.text: {"gqr": [made]} for each in questions if (made := self.rule(each))}
+        return super().rewrite(questions, strategies)
 
 
 class Pairs:
@@ -102,16 +103,12 @@ def around(number: int, marked: str = "") -> tuple[Passage, list[Passage]]:
     return gold, sorted([gold, *others], key=lambda passage: passage.id)
 
 
-def evaluated(system: Any, questions: Sequence[Question], tmp_path: Path) -> MeasuredSystem:
+def evaluated(system: Any, questions: Sequence[Question], tmp_path: Path) -> tuple[str, dict[str, float]]:
+    """The verdict, and the rows of its table."""
     settings = Settings("fid", "squad", (1,), None, Bootstrap(500, 0), tmp_path / "partial")
-    return measure(system, questions, None, settings)
-
-
-def row(measured: MeasuredSystem, of: str) -> float:
-    (table,) = (each for each in measured.tables if each.name == "controls")
-    cell = table.rows[of][0]
-    assert cell is not None
-    return round(cell.value, 2)
+    measured = measure(system, questions, None, settings)
+    rows = rows_of(measured.tables, "controls")
+    return measured.verdict, {name: round(values[0] or 0.0, 2) for name, values in rows.items()}
 
 
 def answers_question(question: str, passage: Passage) -> float:
@@ -129,42 +126,38 @@ def index_of(passages: Sequence[Passage], folder: Path) -> Bm25Retriever:
     return Bm25Retriever(folder / "bm25")
 
 
-def test_gold_texts_that_differ_in_length_alone_show_nothing(tmp_path: Path) -> None:
-    sets = [around(number, "so on and on as before for a long while yet again") for number in range(COUNT)]
+def test_gold_that_is_told_without_a_question_shows_nothing(tmp_path: Path) -> None:
+    """Gold texts that differ in length alone, and in style in an index that is searched."""
+    sets = [around(number, "so on and on as before for a long while yet again verily") for number in range(COUNT)]
     questions = [asked(number, passages, [gold]) for number, (gold, passages) in enumerate(sets)]
-    measured = evaluated(shipped(lambda _, passage: len(passage.text.split())), questions, tmp_path)
-    assert measured.verdict.startswith("not shown: R@1 100.0")
-    assert "80.0 of the 80.0 points above the floor need no question" in measured.verdict
-    assert [row(measured, each) for each in ("trained", OTHER, FLOOR, "BM25")] == [100, 100, 20, 0]
+    said, rows = evaluated(shipped(lambda _, passage: len(passage.text.split())), questions, tmp_path)
+    assert said.startswith("not shown: R@1 100.0")
+    assert "80.0 of the 80.0 points above the floor need no question" in said
+    assert [rows[each] for each in ("trained", OTHER, FLOOR, "BM25")] == [100, 100, 20, 0]
 
-
-def test_gold_of_another_style_in_an_index_that_is_searched_shows_nothing(tmp_path: Path) -> None:
-    sets = [around(number, "verily") for number in range(COUNT)]
-    index = index_of([passage for _, own in sets for passage in own], tmp_path)
-    retriever = RerankedRetriever(index, Path("none"), candidates=5)
+    retriever = RerankedRetriever(index_of([p for _, own in sets for p in own], tmp_path), Path("none"), candidates=5)
     rule = Rule(lambda _, passage: float("verily" in passage.text), max_tokens=16)  # it reads 8 tokens of a question
     vars(retriever)["estimator"] = rule  # as if loaded
-    questions = [asked(number, passages, [gold]) for number, (gold, passages) in enumerate(sets)]
     assert any(shortened(rule, one.text) != one.text for one in questions)
-    measured = evaluated(RetrieveRead(retriever, 2), questions, tmp_path)
-    assert measured.verdict.startswith("not shown: R@1 100.0")
-    assert [row(measured, each) for each in ("trained", OTHER, FLOOR, "Bm25")] == [100, 100, 20, 0]
+    said, rows = evaluated(RetrieveRead(retriever, 2), questions, tmp_path)
+    assert said.startswith("not shown: R@1 100.0")
+    assert [rows[each] for each in ("trained", OTHER, FLOOR, "Bm25")] == [100, 100, 20, 0]
 
 
 def test_answers_under_their_pages_name_show_nothing_of_a_rewriter(tmp_path: Path) -> None:
     questions, passages = [], []
-    for page in range(COUNT // 4):
-        turns = ((name(page, "page"), "history"), (name(page, "page"), "history", "what else", "nothing"))
-        for number in range(4):
-            gold = Passage.of(name(page, "page"), f"{name(page * 4 + number, 'said')} was said")
-            passages.append(gold)
-            further = {"history": turns[number % 2], "text": f"what about {name(number, 'about')}"}
-            questions.append(asked(page * 4 + number, [gold], [gold], **further))
+    for number in range(COUNT):
+        page = name(number // 4, "page")
+        gold = Passage.of(page, f"{name(number, 'said')} was said")
+        passages.append(gold)
+        turns = (page, "history", "what else", "nothing")[: 2 + number % 2 * 2]
+        further = {"history": turns, "text": f"what about {name(number, 'about')}"}
+        questions.append(asked(number, [gold], [gold], **further))
     system = Dmqr(index_of(passages, tmp_path), Rewriter(lambda one: one.history[0]), ("gqr",), k=4, fusion="rrf")
-    measured = evaluated(system, questions, tmp_path)
-    assert measured.verdict.startswith("not shown: recall@4 100.0")
-    assert row(measured, "Bm25") == 0  # the question alone
-    assert row(measured, "all turns and the question") == row(measured, OTHER) == 100
+    said, rows = evaluated(system, questions, tmp_path)
+    assert said.startswith("not shown: recall@4 100.0")
+    assert rows["Bm25"] == 0  # the question alone
+    assert rows["all turns and the question"] == rows[OTHER] == 100
 
 
 def test_a_file_in_which_paraphrases_are_neighbours_shows_an_honest_gain(tmp_path: Path) -> None:
@@ -173,37 +166,34 @@ def test_a_file_in_which_paraphrases_are_neighbours_shows_an_honest_gain(tmp_pat
         gold, passages = around(number)
         one = asked(number, passages, [gold])
         questions += [one, replace(one, id=f"{number}b", text=f"has {name(number)} a vault that it is kept in")]
-    measured = evaluated(shipped(answers_question), questions, tmp_path)
-    assert measured.verdict.startswith("R@1 100.0, +100.0 [+100.0, +100.0] to the best that is not trained")
-    assert row(measured, OTHER) < 40  # equal scores: the passages in the order of the file
+    said, rows = evaluated(shipped(answers_question), questions, tmp_path)
+    assert said.startswith("R@1 100.0, +100.0 [+100.0, +100.0] to the best that is not trained")
+    assert rows[OTHER] < 40  # equal scores: the passages in the order of the file
 
 
 def test_drrag_and_a_rewriter_over_an_index_show_an_honest_gain(tmp_path: Path) -> None:
     chains, passages = [], []
     for number in range(COUNT):
         river, neighbour = name(number), name(number, "joined")
-        own = [
-            Passage.of(river, f"{river} river joins {neighbour}"),
-            Passage.of(neighbour, f"{neighbour} ends in ocean"),
-            Passage.of(f"{river} ship", f"{river} joins {neighbour} steamer"),  # shares more words with q*, is no gold
-            Passage.of(f"{river} boat", f"{river} joins {neighbour} rowing"),
-        ]
+        own = [Passage.of(river, f"{river} river joins {neighbour}"), Passage.of(neighbour, f"{neighbour} ends there")]
+        for kind, word in ("ship", "steamer"), ("boat", "rowing"):  # share more words with q*, are no gold
+            own.append(Passage.of(f"{river} {kind}", f"{river} joins {neighbour} {word}"))
         passages += own
         chains.append(asked(number, own, own[:2], text=f"river {river}"))
     index = index_of(passages, tmp_path)
     system = DrRag(index, selection=SelectionOptions("cfs", k=2), scorer=Pairs())
-    measured = evaluated(system, chains, tmp_path)
-    assert measured.verdict.startswith("recall@2 100.0, +50.0 [+50.0, +50.0] to the best that is not trained")
-    assert [row(measured, each) for each in ("Bm25", "QDC", OTHER, FLOOR)] == [50] * 4
+    said, rows = evaluated(system, chains, tmp_path)
+    assert said.startswith("recall@2 100.0, +50.0 [+50.0, +50.0] to the best that is not trained")
+    assert [rows[each] for each in ("Bm25", "QDC", OTHER, FLOOR)] == [50] * 4
 
     spelled = [replace(one, text=f"whose {name_in(one.text)[::-1]}", support=one.support[:1]) for one in chains]
     right = {one.text: other.text for one, other in zip(spelled, chains, strict=True)}
     rewriter = Rewriter(lambda one: right.get(one.text, ""))
-    measured = evaluated(Dmqr(index, rewriter, ("gqr",), k=2, fusion="rrf"), spelled, tmp_path)
-    assert measured.verdict.startswith("recall@2 100.0")
-    assert "need no question" not in measured.verdict
-    assert row(measured, "the question") == row(measured, OTHER) == row(measured, "Bm25") == 0
-    assert "RM3" in measured.tables[0].rows
+    said, rows = evaluated(Dmqr(index, rewriter, ("gqr",), k=2, fusion="rrf"), spelled, tmp_path)
+    assert said.startswith("recall@2 100.0")
+    assert "need no question" not in said
+    assert rows["the question"] == rows[OTHER] == rows["Bm25"] == 0
+    assert "RM3" in rows
 
 
 # --- the parts
@@ -217,70 +207,59 @@ def test_the_part_that_decides_last_is_controlled_and_the_system_stays_as_it_was
     made = changed(system, {id(rewriter): None})
     assert made.search.rewriter is None is made.rewriter
     assert system.search.rewriter is rewriter is system.rewriter
-    found = trained_part(made)
-    assert found is not None
-    assert (found[0], found[1].rule) == ("estimator", estimator.rule)
+    kind, found = trained_part(made) or ("", None)
+    assert (kind, found.rule) == ("estimator", estimator.rule)
     assert trained_part(RetrieveRead(index)) is None
 
 
 def test_with_a_prior_the_floor_is_its_order_and_without_one_it_is_chance(tmp_path: Path) -> None:
     sets = [around(number) for number in range(COUNT)]
     questions = [
-        asked(number, own, [gold], scores=tuple(float(p is gold) for p in own))
-        for number, (gold, own) in enumerate(sets)
+        asked(n, own, [gold], scores=tuple(float(p is gold) for p in own)) for n, (gold, own) in enumerate(sets)
     ]
     system = shipped(answers_question)
-    assert row(evaluated(system, questions, tmp_path), FLOOR) == 20
+    assert evaluated(system, questions, tmp_path)[1][FLOOR] == 20
     system.prior = RerankPrior(0.5, Calibration())
-    measured = evaluated(system, questions, tmp_path)
-    assert [row(measured, each) for each in ("trained", FLOOR, "the file's order")] == [100] * 3
-    assert measured.verdict.startswith("not shown: R@1 100.0, +0.0")
+    said, rows = evaluated(system, questions, tmp_path)
+    assert [rows[each] for each in ("trained", FLOOR, "the file's order")] == [100] * 3
+    assert said.startswith("not shown: R@1 100.0, +0.0")
+
+
+class Chooser:
+    """A selector that takes the web for questions of even numbers: where it is right."""
+
+    file, uses_gold, name, even = Path("selector.json"), False, "rule", {asked(n).text for n in range(0, COUNT, 2)}
+
+    def probability(self, questions: Any, answers: Any) -> list[dict[str, float | None]]:
+        return [{"web": 0.2, "generated": 0.6, "none": None}] * len(questions)
+
+    def choose(self, questions: Any, answers: Any) -> list[SelectedSource]:
+        return [SelectedSource("web" if one.text in self.even else "generated", "") for one in questions]
 
 
 def test_a_selector_is_asked_with_another_question_about_the_same_answers() -> None:
-    class Chooser:
-        file, uses_gold, name = Path("selector.json"), False, "rule"
+    def answered(made: Any, own: Sequence[Question]) -> list[Answer]:
+        right = ["web" if int(one.id) % 2 == 0 else "generated" for one in own]
+        texts = [
+            {source: Answer(one.id, one.answers[0] if source == at else "no", ()) for source in SOURCES}
+            for one, at in zip(own, right, strict=True)
+        ]
+        chosen = made.selector.choose(own, texts)
+        return [each[choice.source] for each, choice in zip(texts, chosen, strict=True)]
 
-        def probability(self, questions: Any, answers: Any) -> list[dict[str, float | None]]:
-            return [{"web": 0.2, "generated": 0.6, "none": None}] * len(questions)
-
-        def choose(self, questions: Any, answers: Any) -> list[SelectedSource]:
-            """The web for questions of even numbers: where it is right."""
-            even = {asked(number).text for number in range(0, COUNT, 2)}
-            return [SelectedSource("web" if one.text in even else "generated", "") for one in questions]
-
-    class System:
-        def __init__(self) -> None:
-            self.retriever, self.selector = None, Chooser()
-
-        def answer(self, questions: Sequence[Question]) -> list[Answer]:
-            right = {one.id: "web" if int(one.id) % 2 == 0 else "generated" for one in questions}
-            texts = [
-                {source: one.answers[0] if source == right[one.id] else "no" for source in ("web", "generated", "none")}
-                for one in questions
-            ]
-            by_source = [{source: Answer("", text, ()) for source, text in own.items()} for own in texts]
-            chosen = self.selector.choose(questions, by_source)
-            return [
-                replace(own[each.source], question_id=one.id)
-                for one, own, each in zip(questions, by_source, chosen, strict=True)
-            ]
-
-    def exact(questions: Sequence[Question], answers: Sequence[Answer]) -> np.ndarray:
-        return np.array([float(a.text in q.answers) for q, a in zip(questions, answers, strict=True)])
+    def exact(own: Sequence[Question], answers: Sequence[Answer]) -> np.ndarray:
+        return np.array([float(a.text in q.answers) for q, a in zip(own, answers, strict=True)])
 
     questions = [asked(number) for number in range(COUNT)]
-    system = System()
-    rows = Controls(system, exact, lambda made, own: made.answer(own)).rows(questions, system.answer(questions))
-    assert isinstance(rows, Rows)
+    system = SimpleNamespace(retriever=None, selector=Chooser())
+    rows = Controls(system, exact, answered).rows(questions, answered(system, questions))
     others = other_texts(questions, 30)
-    even = {asked(number).text for number in range(0, COUNT, 2)}
     assert rows.trained_N.tolist() == [1.0] * 30
     assert rows.controls[OTHER].tolist() == [
-        float((place % 2 == 0) == (text in even)) for place, text in others.items()
+        float((place % 2 == 0) == (text in Chooser.even)) for place, text in others.items()
     ]
     from_web = sum(place % 2 == 0 for place in others) / 30
-    assert [rows.untrained[each].mean() for each in ("web", "generated", "none")] == [from_web, 1 - from_web, 0]
+    assert [rows.untrained[each].mean() for each in SOURCES] == [from_web, 1 - from_web, 0]
     assert rows.untrained["the source of the most relevant context"].mean() == 1 - from_web
     assert rows.controls[FLOOR].mean() == max(from_web, 1 - from_web)
 
@@ -288,7 +267,7 @@ def test_a_selector_is_asked_with_another_question_about_the_same_answers() -> N
 # --- the verdict
 
 
-def rows_of(trained: float, untrained: float, other: float | None, floor: float = 0.0, count: int = 200) -> Rows:
+def shares(trained: float, untrained: float, other: float | None, floor: float = 0.2, count: int = 200) -> Rows:
     def values(share: float) -> np.ndarray:
         return (np.arange(count) < round(share * count)).astype(float)
 
@@ -299,15 +278,15 @@ def rows_of(trained: float, untrained: float, other: float | None, floor: float 
 @pytest.mark.parametrize(
     ("rows", "shown"),
     [
-        (rows_of(0.8, 0.4, 0.2, 0.2), True),
-        (rows_of(0.8, 0.4, 0.35, 0.2), True),  # 15 of 60 points: a quarter
-        (rows_of(0.8, 0.4, 0.36, 0.2), False),
-        (rows_of(0.8, 0.4, 0.21, 0.2), True),  # two questions of 200: the interval holds 0
-        (rows_of(0.41, 0.4, 0.2, 0.2), False),  # the first interval holds 0
-        (rows_of(0.3, 0.4, 0.2, 0.2), False),  # worse
-        (rows_of(0.8, 0.4, None), True),
+        (shares(0.8, 0.4, 0.2), True),
+        (shares(0.8, 0.4, 0.35), True),  # 15 of 60 points: a quarter
+        (shares(0.8, 0.4, 0.36), False),
+        (shares(0.8, 0.4, 0.21), True),  # two questions of 200: the interval holds 0
+        (shares(0.41, 0.4, 0.2), False),  # the first interval holds 0
+        (shares(0.3, 0.4, 0.2), False),  # worse
+        (shares(0.8, 0.4, None), True),
     ],
-)  # fmt: skip
+)
 def test_what_is_shown(rows: Rows, shown: bool) -> None:
     line, table = verdict(rows, Bootstrap(2000, 0))
     assert line.startswith("not shown: ") is not shown
@@ -315,10 +294,8 @@ def test_what_is_shown(rows: Rows, shown: bool) -> None:
 
 
 def test_the_gain_is_to_the_best_of_the_untrained() -> None:
-    rows = replace(rows_of(0.8, 0.4, None), untrained={"a": np.zeros(200), "b": np.ones(200), "c": np.zeros(200)})
+    rows = replace(shares(0.8, 0.4, None), untrained={"a": np.zeros(200), "b": np.ones(200), "c": np.zeros(200)})
     line, table = verdict(rows, Bootstrap(100, 0))
     assert line.startswith("not shown: R@1 80.0, -20.0 ")
     assert "(b)" in line
-    cell = table.rows["b"][1]
-    assert cell is not None
-    assert cell.value == pytest.approx(-20)
+    assert rows_of([table], "controls")["b"][1] == pytest.approx(-20)

@@ -1,9 +1,9 @@
 """The evaluation engine: what it measures of any system, and that a study's answers are those of its system."""
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,27 +15,21 @@ from common.records import Answer, Gold, Passage, Question
 from datamodules.cache.splits import split_questions
 from datamodules.examples.data_files import QuestionDataFile
 from harness.commands.evaluate import evaluate
-from harness.evaluation.drrag.study import Study as DrRagStudy
 from harness.evaluation.engine import MeasuredSystem, measure, measures_of
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.rerag.study import Study as ReRagStudy
 from harness.evaluation.settings import Bootstrap, Settings
-from harness.evaluation.study import Findings, RowAnswers
-from harness.evaluation.tables import Cell, ReportTable
-from harness.interfaces import System
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.runtime.provenance import construct
-from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
 from harness.systems.rerag import ReRag
 from harness.systems.retrieve_read import RetrieveRead
-from models.calibration import Calibration
 from models.cross_encoder import RelevanceEstimator
 from tests.conftest import hotpot_rows
 from tests.helpers import rerag_world
 from tests.helpers.reports import report
-from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, Digest, gold_scorer, write_index, write_questions
-from tests.helpers.studied import Titles, counted, rows_of
+from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, gold_scorer, write_index, write_questions
+from tests.helpers.studied import Titles, rows_of
 from tests.helpers.tolerances import model_close
 
 ASKED = [
@@ -64,45 +58,38 @@ def values(measured: MeasuredSystem, table: str, row: str) -> list[float | None]
 
 def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, settings: Settings) -> None:
     measured = measure(RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), ASKED, None, settings)
-    assert measured.word == "retrieve_read"
-    assert 0 < measured.seconds < 60
+    assert (measured.word, 0 < measured.seconds < 60) == ("retrieve_read", True)
     assert [table.name for table in measured.tables] == ["answers", "answers by kind", "evidence", "costs", "judged"]
     # BM25 finds the first gold passage of q1 and q2, and both of q3, first
-    third = 100 / 3
+    third, two = round(100 / 3, 3), round(200 / 3, 3)
     assert [hit.passage.title for hit in measured.answers[0].evidence] == ["Alba", "Alba (ship)"]
-    assert values(measured, "answers", "ours, squad")[0] == round(third, 3)  # q1
+    assert values(measured, "answers", "ours, squad")[0] == third  # q1
     assert values(measured, "answers by kind", "bridge")[:2] == [2, 50]
-    assert values(measured, "evidence", "recall of gold passages") == [50, round(2 * third, 3)]
-    assert values(measured, "evidence", "hit rate by gold passages") == [100, 100]
-    assert values(measured, "evidence", "precision by gold passages") == [100, round(2 * third, 3)]
-    assert values(measured, "evidence", "MRR") == [None, 100]
-    assert values(measured, "evidence", "EM of the passages") == [None, round(third, 3)]  # q3's two
-    assert values(measured, "evidence", "F1 of the passages") == [None, round(2 * third, 3)]
+    expected = {"recall of gold passages": [50, two], "hit rate by gold passages": [100, 100], "MRR": [None, 100]}
+    expected |= {"precision by gold passages": [100, two], "F1 of the passages": [None, two]}
+    expected |= {"EM of the passages": [None, third]}  # q3's two
+    assert {row: values(measured, "evidence", row) for row in expected} == expected
     (costs,) = (table for table in measured.tables if table.name == "costs")
     found = dict(zip(costs.columns, values(measured, "costs", "retrieve_read"), strict=True))
     assert (found["retriever calls"], found["model calls"]) == (1, 2)
     assert measured.measures.keys() == measured.systems.keys() == {"retrieve_read"}
-    assert measured.measures["retrieve_read"]["EM"].tolist() == [1, 0, 0]
-    assert measured.measures["retrieve_read"]["recall of gold"].tolist() == [0.5, 0.5, 1]
+    measures = measured.measures["retrieve_read"]
+    assert (measures["EM"].tolist(), measures["recall of gold"].tolist()) == ([1, 0, 0], [0.5, 0.5, 1])
 
 
 def test_measures_are_undefined_where_the_file_lacks_what_they_need(index: Path, settings: Settings) -> None:
-    only_gold = replace(ASKED[0], answers=())
-    only_answer = replace(ASKED[1], support=())
-    partly_shipped = replace(ASKED[2], gold=Gold(titles=("Nowhere",)))
-    system = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles())
-    measured = measure(system, [only_gold, only_answer, partly_shipped], None, settings)
-    defined = {
-        name: [not math.isnan(value) for value in values_N]
-        for name, values_N in measured.measures["retrieve_read"].items()
-    }
-    answered, gold = [False, True, True], [True, False, False]
-    assert defined == {
-        "EM": answered, "F1": answered, "Acc": answered, "has-answer recall": answered,
-        "recall of gold": gold, "hit": gold, "MRR": gold, "Log-Rank": gold,
-    }  # fmt: skip
+    changes: list[dict[str, Any]] = [{"answers": ()}, {"support": ()}, {"gold": Gold(titles=("Nowhere",))}]
+    asked = [replace(each, **change) for each, change in zip(ASKED, changes, strict=True)]
+    measured = measure(RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), asked, None, settings)
+    found = {name: (~np.isnan(each_N)).tolist() for name, each_N in measured.measures["retrieve_read"].items()}
+    answered = {name: [False, True, True] for name in ("EM", "F1", "Acc", "has-answer recall")}
+    gold = {name: [True, False, False] for name in ("recall of gold", "hit", "MRR", "Log-Rank")}
+    assert found == answered | gold
     assert values(measured, "answers", "ours, squad")[0] == 0  # of two questions
     assert values(measured, "evidence", "recall of gold passages") == [50, 50]  # of one
+    nothing = measures_of(ASKED, [Answer(each.id, "", ()) for each in ASKED], settings)
+    assert np.isnan(nothing["EM"]).all()
+    assert all(nothing[name].tolist() == [0, 0, 0] for name in ("recall of gold", "hit", "MRR", "has-answer recall"))
 
 
 class Asks:
@@ -117,122 +104,66 @@ class Asks:
         """One answer per question; none to the second one."""
         self.asked.extend(question.id for question in questions)
         found = RetrieveRead(Bm25Retriever(self.index), self.k, Titles()).answer(questions)
-        return [
-            replace(each, text="", logprob=None, notes={"error": "busy"}) if each.question_id == "q2" else each
-            for each in found
-        ]
+        failed: dict[str, Any] = {"text": "", "logprob": None, "notes": {"error": "busy"}}
+        return [replace(each, **failed) if each.question_id == "q2" else each for each in found]
 
 
-class OfRows:
-    """A study with another k as a row."""
-
-    def rows_of(self, system: Asks) -> dict[str, System]:
-        return {"one": construct(Asks, index=system.index, k=1), "own": system}
-
-    def measure(self, system: Any, questions: Sequence[Question], asked: RowAnswers, settings: Settings) -> Findings:
-        table = ReportTable("own", "Own", ("answers",), {"own": [Cell(len(asked.answers))]})
-        return Findings([table], {"one": asked.rows["one"]})
-
-
-def test_rows_are_asked_and_what_failed_is_asked_again(index: Path, settings: Settings) -> None:
-    kept, out = replace(settings, memo=settings.partial / "memo"), []
-    for _ in range(2):
+def test_what_failed_is_asked_again(index: Path, settings: Settings) -> None:
+    kept = replace(settings, memo=settings.partial / "memo")
+    plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
+    for expected in (["q1", "q2", "q3"], ["q2"]):
         Asks.asked.clear()
-        measured = measure(construct(Asks, index=index, k=2), ASKED, OfRows(), kept)
-        out.append([*Asks.asked])
-        plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
+        measured = measure(construct(Asks, index=index, k=2), ASKED, None, kept)
+        assert Asks.asked == expected
         assert [a.evidence for a in measured.answers] == [a.evidence for a in plain]
         assert [a.text for a in measured.answers] == [plain[0].text, "", plain[2].text]
         assert [*measured.failed.reasons] == ["q2"]
-        assert [table.name for table in measured.tables][-2:] == ["own", "judged"]
-        assert list(measured.systems) == list(measured.measures) == ["test_engine", "one"]
-        assert measured.measures["one"]["recall of gold"][1] == 0.5
-    assert out == [["q1", "q2", "q3"] * 2, ["q2"] * 2]
-
-
-def test_a_system_that_finds_nothing_has_zeros(settings: Settings) -> None:
-    found = measures_of(ASKED, [Answer(each.id, "", ()) for each in ASKED], settings)
-    assert np.isnan(found["EM"]).all()
-    for name in ("recall of gold", "hit", "MRR", "has-answer recall"):
-        assert found[name].tolist() == [0, 0, 0]
+        assert list(measured.systems) == list(measured.measures) == ["test_engine"]
 
 
 # --- a study's answers are the system's
 
 
-def test_dr_rag_s_variants_are_what_those_selections_answer(index: Path, settings: Settings) -> None:
-    own = SelectionOptions("cis", k=3, fill_budget=True)  # no row of the tables
-    system = DrRag(Bm25Retriever(index), scorer=Digest(), selection=own, reader=Titles())
-    measured = measure(system, ASKED, DrRagStudy(rows=["QDC", "CFS"], ks=(3,), bm25=index), settings)
-    assert list(measured.systems) == ["drrag", "BM25", "BM25 + SM, fused", "SM", "QDC", "CFS"]
-    selections = {"drrag": own, **{name: SelectionOptions(name.lower(), k=3) for name in ("SM", "QDC", "CFS")}}
-    for name, selection in selections.items():
-        alone = DrRag(system.retriever, scorer=Digest(), selection=selection, reader=Titles())
-        for found, expected in zip(measured.systems[name], alone.answer(ASKED), strict=True):
-            assert counted(found) == counted(expected)
-    plain = RetrieveRead(Bm25Retriever(index), 3, Titles()).answer(ASKED)
-    assert [*map(counted, measured.systems["BM25"])] == [*map(counted, plain)]
-
-
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    """A reranker without a generator."""
     folder = tmp_path_factory.mktemp("rerag") / "serving"
-    return rerag_world.write_serving(
-        checkpoints["t5"], folder, calibration=Calibration(0.5, 0.0), threshold=0.5, max_tokens=96, temperature=0.5
-    )
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Question], Path]:
-    """Questions with an answer that is in some passage, and a BM25 index of the passages."""
-    passages = rerag_world.corpus()
-    asked = [
-        replace(question, answers=(question.passages[0].text.split()[0],))
-        for question in rerag_world.questions(passages)
-    ]
-    folder = tmp_path_factory.mktemp("world") / "bm25"
-    build_bm25(passages, folder)
-    return asked, folder
+    return rerag_world.write_serving(checkpoints["t5"], folder, generator=None, max_tokens=96)
 
 
 def test_a_reranker_without_a_generator_scores_once_what_the_system_answers(
-    checkpoints: dict[str, Path], world: tuple[list[Question], Path], settings: Settings, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    asked, folder = world
-    serving = rerag_world.write_serving(checkpoints["t5"], tmp_path / "reranker", generator=None, max_tokens=96)
-    system = ReRag(Bm25Retriever(folder), serving, candidates=6, contexts=3, device="cpu", threshold=0.5, abstain=True)
+    serving: Path, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passages, scored, scores = rerag_world.corpus(), list[Any](), RelevanceEstimator.scores
+    build_bm25(passages, tmp_path / "bm25")
+    asked = rerag_world.questions(passages)  # each with an answer that is in some passage
+    asked = [replace(each, answers=(each.passages[0].text.split()[0],)) for each in asked]
+    options: dict[str, Any] = {"candidates": 6, "contexts": 3, "device": "cpu", "threshold": 0.5, "abstain": True}
+    system = ReRag(Bm25Retriever(tmp_path / "bm25"), serving, **options)
     expected = system.answer(asked)
-    scored: list[Any] = []
-    scores = RelevanceEstimator.scores
-    monkeypatch.setattr(
-        RelevanceEstimator, "scores", lambda self, pairs: (scored.extend(pairs), scores(self, pairs))[1]
-    )
+    watched = wraps(scores)(lambda self, pairs: (scored.extend(pairs), scores(self, pairs))[1])
+    monkeypatch.setattr(RelevanceEstimator, "scores", watched)
     measured = measure(system, [*asked, replace(asked[0], id="x", answers=())], ReRagStudy(), settings)
     pairs = [(question, passage.id) for question, passage in scored]
     assert len(pairs) == len({*pairs}) > 0
-    assert [each.costs["model_calls"] for each in measured.answers] == [6] * 6
+    assert [each.costs["model_calls"] for each in (*measured.answers, *expected)] == [6] * 11
     for found, other in zip(measured.answers, expected, strict=False):
         assert (found.text, found.logprob) == (other.text, other.logprob)
         assert [hit.passage for hit in found.evidence] == [hit.passage for hit in other.evidence]
         assert [hit.score for hit in found.evidence] == model_close([hit.score for hit in other.evidence])
         assert found.notes.keys() == other.notes.keys()
         assert found.notes["answerable"] == other.notes["answerable"]
-        assert found.costs["model_calls"] == other.costs["model_calls"]
     assert list(measured.systems) == ["rerag"]
 
 
 # --- whole evaluations
 
 
-def test_an_index_of_another_corpus_is_refused_by_the_study_of_gold_and_noted_by_others(
-    tmp_path: Path, serving: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_index_of_another_corpus(tmp_path: Path, serving: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused by the study of gold passages, and noted by others."""
     build_bm25([Passage.of("Other", "alba river of quite another corpus")], tmp_path / "other")
     file, other = str(write_questions(tmp_path)), Bm25Retriever(tmp_path / "other")
-    with pytest.raises(
-        ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold passages"
-    ):
+    with pytest.raises(ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold pass"):
         evaluate(DrRag(other, scorer=gold_scorer()), tmp_path / "refused", questions=file, resamples=10)
     assert not list(tmp_path.glob("refused*"))
     for system in (RetrieveRead(other), ReRag(other, serving, 2, 1, device="cpu")):

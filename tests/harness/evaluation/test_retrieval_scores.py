@@ -1,86 +1,77 @@
-"""Retrieval scores against values worked out by hand; against trec_eval in test_library_oracles."""
+"""Retrieval scores by hand and against ir_measures (trec_eval), and the paired bootstrap against SciPy's."""
 
 import math
 
+import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ir_measures import RR, P, R, ScoredDoc, Success
+from scipy.stats import bootstrap, norm
+from sklearn.metrics import f1_score
 
 from common.records import Gold, GoldSegment, Passage, Question, Ranked
+from common.retrieval import share_found
+from harness.evaluation import bootstrap as own_bootstrap
+from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.log_rank import log_rank, log_rank_index
 from harness.evaluation.retrieval_scores import retrieval_scores
+from trainers.rerag_validation import RECALL_AT, QuestionScores, summarize
 
-A, B, C, D, E = (Passage.of(title, text) for title, text in
-                 [("A", "the Elbe"), ("B", "a lake"), ("C", "Mount Alba"), ("D", "the Fulda river"),
-                     ("E", "Elba")])  # fmt: skip
+A, B, C, D, E = (Passage.of(*each) for each in zip(
+    "ABCDE", ["the Elbe", "a lake", "Mount Alba", "the Fulda river", "Elba"], strict=True
+))  # fmt: skip
 QUESTION = Question("q", "?", answers=("fulda", "Fulda River"), support=(B.id, D.id, E.id))
+QUESTIONS, PASSAGES = 40, 25
+Judgments = dict[str, dict[str, int]]
 
 
 def ranked(*passages: Passage) -> list[Ranked]:
     return [Ranked(passage, -float(place)) for place, passage in enumerate(passages)]
 
 
-def scores_of(question: Question, *passages: Passage, ks: tuple[int, ...] = (1, 2, 4)) -> dict[str, float]:
-    return {name: column.item() for name, column in retrieval_scores([question], [ranked(*passages)], ks).items()}
+def scores_of(question: Question, *passages: Passage, ks: tuple[int, ...] = (1, 2, 4), **more: int) -> dict[str, float]:
+    found = retrieval_scores([question], [ranked(*passages)], ks, **more)
+    return {name: column.item() for name, column in found.items()}
 
 
 def test_scores_worked_out_by_hand() -> None:
-    assert scores_of(QUESTION, A, B, C, D) == {  # gold: places 2 and 4, E is missed; the answer: place 4
+    assert scores_of(QUESTION, A, B, C, D, indexed=16) == {  # gold: places 2 and 4, E is missed; the answer: place 4
         "all@1": 0, "all@2": 0, "all@4": 0,
         "recall@1": 0, "hit@1": 0, "precision@1": 0, "has-answer@1": 0, "has-answer precision@1": 0,
         "recall@2": 1 / 3, "hit@2": 1, "precision@2": 1 / 2, "has-answer@2": 0, "has-answer precision@2": 0,
         "recall@4": 2 / 3, "hit@4": 1, "precision@4": 2 / 4, "has-answer@4": 1, "has-answer precision@4": 1 / 4,
         "MRR": 1 / 2, "EM": 0, "F1": pytest.approx(4 / 7),  # precision 2/4, recall 2/3
+        "Log-Rank": pytest.approx((3 / 4 + 2 / 4) / 3),
     }  # fmt: skip
-
-
-def test_fewer_passages_than_k_and_none() -> None:
-    short = scores_of(QUESTION, D)
-    assert (short["recall@4"], short["precision@4"], short["MRR"], short["has-answer@4"]) == (1 / 3, 1 / 4, 1, 1)
     assert set(scores_of(QUESTION).values()) == {0}
+    assert "Log-Rank" not in scores_of(QUESTION, A)
 
 
 def test_a_passage_that_occurs_twice_counts_once() -> None:
     twice = Question("q", "?", support=(B.id, B.id, D.id))
-    assert scores_of(twice, A, A, B, B, D, ks=(2, 3)) == pytest.approx(
-        scores_of(twice, A, B, D, ks=(2, 3)), nan_ok=True
-    )
-    assert scores_of(twice, A, A, B, B, D, ks=(2, 3))["recall@2"] == 1 / 2
-    assert scores_of(twice, B, A, ks=(2,))["precision@2"] == 1 / 2
+    found = scores_of(twice, A, A, B, B, D, ks=(2, 3))
+    assert found == pytest.approx(scores_of(twice, A, B, D, ks=(2, 3)), nan_ok=True)
+    assert found["recall@2"] == scores_of(twice, B, A, ks=(2,))["precision@2"] == 1 / 2
 
 
 def test_gold_segments_are_found_in_any_passages_of_their_document() -> None:
-    def chunk(document: str, text: str) -> Passage:
-        return Passage.of("", text, metadata={"document": document})
-
-    gold = (
-        GoldSegment("a.pdf", ("weighs 9 kg",)),
-        GoldSegment("b.pdf", ("8 kg", "two")),
-        GoldSegment("b.pdf", ("lost",)),
-    )
-    question = Question("q", "?", gold=Gold(segments=gold))
+    gold = [("a.pdf", ("weighs 9 kg",)), ("b.pdf", ("8 kg", "two")), ("b.pdf", ("lost",))]
+    question = Question("q", "?", gold=Gold(segments=tuple(GoldSegment(*each) for each in gold)))
     found = [
-        chunk("b.pdf", "it weighs 9 kg"),  # of another document
-        chunk("a.pdf", "it weighs 9 kg and"),
-        chunk("a.pdf", "so it weighs 9 kg"),  # an overlapping chunk: relevant, but the segment was found before
-        chunk("b.pdf", "two of 8 kg"),
+        ("b.pdf", "it weighs 9 kg"),  # of another document
+        ("a.pdf", "it weighs 9 kg and"),
+        ("a.pdf", "so it weighs 9 kg"),  # an overlapping chunk: relevant, but the segment was found before
+        ("b.pdf", "two of 8 kg"),
     ]
-    columns = retrieval_scores([question], [ranked(*found)], (1, 3, 4), indexed=16)
-    scores = {name: column.item() for name, column in columns.items()}
+    chunks = [Passage.of("", text, metadata={"document": document}) for document, text in found]
+    scores = scores_of(question, *chunks, ks=(1, 3, 4), indexed=16)
     assert [scores[f"recall@{k}"] for k in (1, 3, 4)] == [0, 1 / 3, 2 / 3]
     assert [scores[f"hit@{k}"] for k in (1, 3, 4)] == [0, 1, 1]
     assert [scores[f"precision@{k}"] for k in (1, 3, 4)] == [0, 2 / 3, 3 / 4]
-    assert scores["MRR"] == 1 / 2
     # ranks 2, 4 and none of 16: (1 - 1/4, 1 - 2/4, 0) on average
-    assert scores["Log-Rank"] == pytest.approx((3 / 4 + 2 / 4) / 3)
-
-
-def test_the_log_rank_index_of_gold_passages() -> None:
-    columns = retrieval_scores([QUESTION], [ranked(A, B, C, D)], (1,), indexed=16)
-    assert columns["Log-Rank"].item() == pytest.approx((3 / 4 + 2 / 4 + 0) / 3)
-    assert "Log-Rank" not in retrieval_scores([QUESTION], [ranked(A)], (1,))
-    assert np.isnan(retrieval_scores([Question("q", "?")], [ranked(A)], (1,), indexed=3)["Log-Rank"].item())
+    assert (scores["MRR"], scores["Log-Rank"]) == (1 / 2, pytest.approx((3 / 4 + 2 / 4) / 3))
 
 
 def test_what_is_undefined_is_nan() -> None:
@@ -89,35 +80,23 @@ def test_what_is_undefined_is_nan() -> None:
         Question("gold not shipped", "?", answers=("fulda",), support=(D.id,), gold=Gold(titles=("X",))),
         Question("no answer", "?", support=(D.id,)),
     ]
-    columns = retrieval_scores(questions, [ranked(D)] * 3, (1,))
-    for name in ("recall@1", "hit@1", "precision@1", "MRR", "EM", "F1"):
+    columns = retrieval_scores(questions, [ranked(D)] * 3, (1,), indexed=3)
+    for name in ("recall@1", "hit@1", "precision@1", "MRR", "EM", "F1", "Log-Rank"):
         np.testing.assert_array_equal(columns[name], [np.nan, np.nan, 1])
-    np.testing.assert_array_equal(columns["has-answer@1"], [1, 1, np.nan])
+    for name in ("has-answer@1", "has-answer precision@1"):
+        np.testing.assert_array_equal(columns[name], [1, 1, np.nan])
 
 
-def test_has_answer_precision_counts_all_passages_with_an_answer() -> None:
-    passages = [Passage.of(str(number), text) for number, text in enumerate(["x Rome", "y", "Rome z", "Rome"])]
-    questions = [Question("q", "?", ("Rome",)), Question("r", "?")]
-    columns = retrieval_scores(questions, [ranked(*passages)] * 2, (1, 3, 5))
-    found = {k: columns[f"has-answer precision@{k}"] for k in (1, 3, 5)}
-    np.testing.assert_allclose(np.array([*found.values()]), [[1, np.nan], [2 / 3, np.nan], [3 / 5, np.nan]])
-    np.testing.assert_array_equal(columns["has-answer@1"], [1, np.nan])
-
-
-def test_the_index_by_hand() -> None:
+def test_the_log_rank_index_by_hand() -> None:
     # gamma 1: S(r) = 1 - log r / log N, here 1 - log 2 / log 8 = 1 - 1/3
     assert log_rank(2, 8) == pytest.approx(2 / 3)
     # gamma 3, N = 6: 1 - log(1 + 3) / log(1 + 15) = 1 - 1/2
     assert log_rank(2, 6, gamma=3) == pytest.approx(1 / 2)
     assert log_rank_index([1, 2, None], 8) == pytest.approx((1 + 2 / 3 + 0) / 3)  # None counts as the eighth
-
-
-def test_one_segment_is_first_and_last() -> None:
-    assert log_rank(1, 1) == log_rank_index([None], 1) == 1.0
-
-
-def test_without_a_relevant_segment_it_is_undefined() -> None:
+    assert log_rank(1, 1) == log_rank_index([None], 1) == 1.0  # one segment is first and last
     assert math.isnan(log_rank_index([], 5))
+    with pytest.raises(ValueError, match="rank 6 of 5"):
+        log_rank(6, 5)
 
 
 @given(st.integers(2, 10_000), st.floats(0.01, 100), st.data())
@@ -130,6 +109,89 @@ def test_it_falls_from_1_to_0_and_faster_with_gamma(segments: int, gamma: float,
     assert log_rank(rank, segments, 2 * gamma) <= here + 1e-12
 
 
-def test_a_rank_is_at_most_the_number_of_segments() -> None:
-    with pytest.raises(ValueError, match="rank 6 of 5"):
-        log_rank(6, 5)
+# --- other libraries
+
+
+def per_question(measure: ir_measures.Measure, labels_QP: np.ndarray, rankings: list[list[str]]) -> list[float]:
+    """The library's value for every question, 0 for one without relevant passages."""
+    run = [ScoredDoc(str(q), doc, -float(rank)) for q, docs in enumerate(rankings) for rank, doc in enumerate(docs)]
+    relevant = {str(q): {str(p): 1 for p in np.flatnonzero(row)} for q, row in enumerate(labels_QP) if row.any()}
+    found = {metric.query_id: metric.value for metric in measure.iter_calc(relevant, run)}
+    return [found.get(str(q), 0.0) for q in range(len(rankings))]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def test_scores_are_trec_eval_s(rng: np.random.Generator) -> None:
+    labels_QP = rng.random((QUESTIONS, PASSAGES)) < 0.15
+    labels_QP[:, 0] = True  # every question has a gold passage
+    rankings = [[str(p) for p in rng.permutation(PASSAGES)[: rng.integers(PASSAGES)]] for _ in range(QUESTIONS)]
+    assert min(map(len, rankings)) < 10  # shorter than the greatest k
+    asked = [Question(str(q), "?", ("gold",), (), tuple(map(str, np.flatnonzero(y)))) for q, y in enumerate(labels_QP)]
+    evidence = [
+        [Ranked(Passage(doc, "the gold one" if labels[int(doc)] else "another"), 0.0) for doc in docs]
+        for labels, docs in zip(labels_QP, rankings, strict=True)
+    ]
+    columns = retrieval_scores(asked, evidence, (1, 3, 10))
+    theirs = {"MRR": RR}
+    for k in (1, 3, 10):
+        theirs |= {f"recall@{k}": R @ k, f"hit@{k}": Success @ k, f"precision@{k}": P @ k}
+        theirs |= {f"has-answer@{k}": Success @ k, f"has-answer precision@{k}": P @ k}
+        shares = [share_found(each.gold_groups, docs[:k]) for each, docs in zip(asked, rankings, strict=True)]
+        np.testing.assert_array_equal(columns[f"recall@{k}"], shares)
+        np.testing.assert_array_equal(columns.pop(f"all@{k}"), np.array(shares) == 1)
+    chosen_QP = np.array([[str(p) in docs for p in range(PASSAGES)] for docs in rankings])
+    f1_Q = [f1_score(labels, chosen, zero_division=0) for labels, chosen in zip(labels_QP, chosen_QP, strict=True)]
+    np.testing.assert_allclose(columns.pop("F1"), f1_Q, atol=1e-12)
+    np.testing.assert_array_equal(columns.pop("EM"), (labels_QP == chosen_QP).all(axis=1))
+    assert columns.keys() == theirs.keys()
+    for name, measure in theirs.items():
+        np.testing.assert_allclose(columns[name], per_question(measure, labels_QP, rankings), atol=1e-12, err_msg=name)
+        assert 0 < columns[name].mean() < 1
+
+
+def test_has_answer_recall_and_mrr_of_validation(rng: np.random.Generator) -> None:
+    labels_QP = rng.random((QUESTIONS, PASSAGES)) < 0.08
+    assert not labels_QP.any(axis=1).all()  # some questions have no relevant context
+    scores_QP = rng.normal(size=labels_QP.shape)
+    rankings = [[str(p) for p in np.argsort(-scores_P)] for scores_P in scores_QP]
+    pairs = enumerate(zip(scores_QP, labels_QP, strict=True))
+    rows = [QuestionScores(q, tuple(s.tolist()), tuple(y.tolist())) for q, (s, y) in pairs]
+    metrics = summarize(rows, ranked=True, draw=False).metrics
+    for name, measure in {"mrr": RR, **{f"recall_{k}": Success @ k for k in RECALL_AT}}.items():
+        assert metrics[name] == pytest.approx(np.mean(per_question(measure, labels_QP, rankings)), abs=1e-12)
+
+
+def test_paired_bootstrap() -> None:
+    resamples, confidence = 10_000, 0.95
+    differences = np.random.default_rng(2).gamma(1.0, size=120) - 0.8  # skewed: the interval is not symmetric
+    ours = paired_intervals(differences[None], resamples, seed=3)[0]
+    options = {"n_resamples": resamples, "confidence_level": confidence, "method": "percentile"}
+    theirs = bootstrap((differences,), np.mean, **options, rng=np.random.default_rng(4)).confidence_interval
+    # A quantile q of R resampled means has the standard error sqrt(q (1 - q) / R) / density at q; both sides have one.
+    q = (1 - confidence) / 2
+    mean_error = differences.std() / math.sqrt(len(differences))
+    quantile_error = mean_error * math.sqrt(q * (1 - q) / resamples) / norm.pdf(norm.ppf(q))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=5 * math.sqrt(2) * quantile_error)
+    assert 5 * math.sqrt(2) * quantile_error < 0.25 * mean_error  # strict enough to tell another confidence
+
+
+def test_the_bootstrap_equals_a_plain_loop_over_the_same_draws_in_any_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    differences = np.random.default_rng(3).normal(size=(2, 7))
+    draws = np.random.default_rng(11).integers(0, 7, size=(50, 7))
+    means = np.array([[row[draw].mean() for row in differences] for draw in draws])
+    expected = np.quantile(means, [0.025, 0.975], axis=0).T
+    for cells in (own_bootstrap._CELLS_AT_ONCE, 7 * 20):
+        monkeypatch.setattr(own_bootstrap, "_CELLS_AT_ONCE", cells)
+        np.testing.assert_allclose(paired_intervals(differences, 50, seed=11), expected, atol=1e-12)
+    assert not np.allclose(paired_intervals(differences, 50, seed=6), expected)
+    np.testing.assert_allclose(paired_intervals(np.full((1, 5), 0.25), 100), [[0.25, 0.25]])
+
+
+@pytest.mark.parametrize(("questions", "resamples"), [(0, 10), (3, 0)])
+def test_refuses_nothing_to_resample(questions: int, resamples: int) -> None:
+    with pytest.raises(ValueError, match="nothing to resample"):
+        paired_intervals(np.zeros((1, questions)), resamples)
