@@ -75,6 +75,7 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     build_bm25([Passage.of("Alba", "alba mountain railway"), Passage.of("Elbe", "elbe river")], folder / "other")
     rerag_world.write_serving(models["t5"], folder / "both")
     rerag_world.write_serving(models["t5"], folder / "estimator", generator=None)
+    rerag_world.write_serving(models["t5"], folder / "generator", estimator=False)
     made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
     write_rows(folder / "made.jsonl", made)
     written = part("rewriters.file.FileRewriter", rewrites="made.jsonl")
