@@ -13,11 +13,8 @@ import yaml
 
 from common.errors import INTERRUPTED, UserError
 from common.records import Passage
-from datamodules.formats.reading import read_questions
 from harness.commands.compare import systems_of
-from harness.readers.t5 import PackedReader
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.systems.rerag import ReRag
+from harness.retrievers.bm25 import build_bm25
 from harness.systems.retrieve_read import RetrieveRead
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
@@ -27,10 +24,9 @@ from tests.conftest import hotpot_rows
 from tests.helpers.commands import Ended, command
 from tests.helpers.reports import cells, measured_cells, questions, report, timeless
 from tests.helpers.rerag_world import write_serving
+from tests.helpers.tolerances import decide
 
 RETRIEVER = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
-READER = {"class_path": "harness.readers.t5.PackedReader", "init_args": {"serving": "packed", "device": "cpu"}}
-RESAMPLES = 100
 Config = dict[str, Any]
 
 
@@ -39,7 +35,7 @@ def system(class_path: str, **options: Any) -> Config:
 
 
 SYSTEMS: dict[str, Config] = {
-    "bm25": {"system": system("retrieve_read.RetrieveRead", k=3, reader=READER)},
+    "bm25": {"system": system("retrieve_read.RetrieveRead", k=3, reader="tests.helpers.echo_reader.FirstPassage")},
     "drrag": {
         "system": system("drrag.DrRag", serving="classifier", device="cpu", selection={"method": "cfs", "k": 3}),
         "study": {"rows": ["QDC"], "ks": [3]},
@@ -56,40 +52,25 @@ def write_configs(folder: Path, configs: dict[str, Config]) -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    """Ten questions, some of which the systems answer right; an index, served models, and a config per system."""
+    """Ten questions, some of which the reader answers right; an index, served models, and a config per system."""
     root = tmp_path_factory.mktemp("compare")
-    rows = hotpot_rows(10)
-    passages = [Passage.of(title, "".join(text)) for row in rows for title, text in row["context"]]
-    build_bm25(passages, root / "index")
+    rows = [row | {"answer": ("film", "director", "name1")[place % 3]} for place, row in enumerate(hotpot_rows(10))]
+    (root / "questions.json").write_text(json.dumps(rows))
+    build_bm25([Passage.of(title, "".join(text)) for row in rows for title, text in row["context"]], root / "index")
     torch.manual_seed(0)
     classifier = TripleClassifier.build(str(checkpoints["bert"]), 96)
-    with torch.no_grad():
-        classifier.network.classifier.out_proj.weight *= 1000  # an untrained head gives about 0.5 to everything
+    decide(classifier.network)
     classifier.save(root / "classifier")
     write_manifest(root / "classifier", "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.5)
     write_serving(checkpoints["t5"], root / "both", max_tokens=96)
-    write_serving(checkpoints["t5"], root / "packed", False, "packed", max_tokens=200)
     write_configs(root, SYSTEMS)
-    (root / "questions.json").write_text(json.dumps(rows))
-    asked = list(read_questions("hotpotqa", str(root / "questions.json")))
-    retriever = Bm25Retriever(root / "index")
-    rerag = ReRag(retriever, root / "both", candidates=6, contexts=3, device="cpu")
-    bm25 = RetrieveRead(retriever, k=3, reader=PackedReader(root / "packed", device="cpu"))
-    for system, places in ((rerag, range(4)), (bm25, range(3, 6))):
-        answers = system.answer(asked)
-        for place in places:
-            rows[place]["answer"] = answers[place].text or rows[place]["answer"]
-    (root / "questions.json").write_text(json.dumps(rows))
     return root
 
 
-def typed(out: str, *configs: str) -> list[str]:
-    named = [word for config in configs for word in ("--config", f"{config}.yaml")]
-    return ["evaluate", *named, "--questions", "questions.json", "--out", out, "--resamples", str(RESAMPLES)]
-
-
 def evaluate(place: Path, out: str, *configs: str, more: tuple[str, ...] = ()) -> Ended:
-    return command(place, "infer.py", *typed(out, *configs), *more)
+    named = [word for config in configs for word in ("--config", f"{config}.yaml")]
+    typed = ("--questions", "questions.json", "--out", out, "--resamples", "100", *more)
+    return command(place, "infer.py", "evaluate", *named, *typed)
 
 
 @pytest.fixture(scope="module")
@@ -194,31 +175,25 @@ def test_two_configs_of_one_name_and_options_typed_for_all(place: Path, monkeypa
 
 
 def test_systems_are_named_after_their_configs() -> None:
-    assert systems_of([]) == systems_of(["ask", "--config", "a.yaml", "--config", "b.yaml"]) == {}
-    assert systems_of(["evaluate", "--config", "a.yaml", "--out", "x"]) == {}
+    for one in ([], ["ask", "--config", "a.yaml", "--config", "b.yaml"], ["evaluate", "--config", "a.yaml"]):
+        assert systems_of(one) == {}
     assert systems_of(["evaluate", "--out", "x", "--config=a.yaml", "--config", "c/b.yaml", "--limit=3"]) == {
         "a": ["evaluate", "--config", "a.yaml", "--out", "x", "--limit=3"],
         "b": ["evaluate", "--config", "c/b.yaml", "--out", "x", "--limit=3"],
     }
-    configs = [word for name in ("a", "a-2", "x/a", "y/a") for word in ("--config", f"{name}.yaml")]
-    named = systems_of(["evaluate", *configs])
-    assert {name: args[2] for name, args in named.items()} == {
-        "a-1": "a.yaml", "a-2": "a-2.yaml", "a-3": "x/a.yaml", "a-4": "y/a.yaml",
-    }  # fmt: skip
+    named = systems_of(["evaluate", *(f"--config={name}.yaml" for name in ("a", "a-2", "x/a", "y/a"))])
+    assert [*named] == ["a-1", "a-2", "a-3", "a-4"]
     with pytest.raises(UserError, match="would be named a-1, a-2, a-2"):
-        systems_of(["evaluate", "--config", "a.yaml", "--config", "x/a.yaml", "--config", "a-2.yaml"])
+        systems_of(["evaluate", *(f"--config={name}.yaml" for name in ("a", "x/a", "a-2"))])
 
 
 def test_a_config_may_list_systems_with_their_options(tmp_path: Path) -> None:
     listed = tmp_path / "listed.yaml"
     listed.write_text("systems:\n  one: --config a.yaml --k 4\n  two:\n    --config a.yaml\n    --name 'with blanks'\n")
     one, two = ["--config", "a.yaml", "--k", "4"], ["--config", "a.yaml", "--name", "with blanks"]
-    assert systems_of(["evaluate", "--config", str(listed), "--k", "5"]) == {
-        "one": ["evaluate", *one, "--k", "5"], "two": ["evaluate", *two, "--k", "5"],
-    }  # fmt: skip
-    more = systems_of(["evaluate", f"--config={listed}", "--config", "x/one.yaml"])
-    assert more == {
-        "one-1": ["evaluate", *one], "two": ["evaluate", *two], "one-3": ["evaluate", "--config", "x/one.yaml"],
+    assert systems_of(["evaluate", f"--config={listed}", "--config", "x/one.yaml", "--k", "5"]) == {
+        "one-1": ["evaluate", *one, "--k", "5"], "two": ["evaluate", *two, "--k", "5"],
+        "one-3": ["evaluate", "--config", "x/one.yaml", "--k", "5"],
     }  # fmt: skip
     for wrong in ("systems: [a.yaml]", "systems: {one: {k: 4}}", "systems: {one: --k 4, two: --k 5}\nlimit: 3"):
         listed.write_text(wrong)

@@ -41,13 +41,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path
     return root
 
 
-@pytest.fixture
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nine questions make five batches."""
-    monkeypatch.setattr(read_once, "QUESTIONS_AT_ONCE", 2)
-    monkeypatch.setattr(engine, "QUESTIONS_AT_ONCE", 2)
-
-
 def rerag(folder: Path, out: Path, retriever: str = "", *more: str) -> list[str]:
     """Arguments of RE-RAG, over the questions' own passages unless a retriever is named."""
     found_by = ["--system.retriever", retriever, "--system.retriever.index", str(folder / "index")]
@@ -118,46 +111,32 @@ def test_a_killed_process_goes_on_where_it_stopped(
     assert report(tmp_path / "out") == report(tmp_path / "whole")
 
 
-@pytest.mark.usefixtures("small_batches")
-def test_own_passages_resume_from_any_batch(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    partial(tmp_path / "unbroken").mkdir()
-    for name in ("notes.jsonl", "thesis.tex"):  # of others, in the folder of saved results: they stay
-        (partial(tmp_path / "unbroken") / name).write_text('{"the": "only copy"}\n')
-    infer.main(rerag(folder, tmp_path / "unbroken"))
-    left = sorted(path.name for path in partial(tmp_path / "unbroken").iterdir())
-    assert left == ["notes.jsonl", "thesis.tex"]
-    for at in (0, 1, 4):
-        with monkeypatch.context() as patched:
-            command = rerag(folder, tmp_path / f"out-{at}")
-            interrupted = Interrupt(patched, at)
-            with pytest.raises(KeyboardInterrupt):
-                infer.main(command)
-            assert partial(tmp_path / f"out-{at}").exists()
-            assert interrupted.resume(command) == 5 - at
-        assert not partial(tmp_path / f"out-{at}").exists()
-        assert report(tmp_path / f"out-{at}") == report(tmp_path / "unbroken")
-
-
-@pytest.mark.usefixtures("small_batches")
 @pytest.mark.whole_run
 def test_what_other_work_needs_too_is_used_again(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (read_once, engine):
+        monkeypatch.setattr(module, "QUESTIONS_AT_ONCE", 2)  # nine questions make five batches
     shutil.copytree(folder, tmp_path / "world")
     interrupted, out, folder = Interrupt(monkeypatch, 3), tmp_path / "out", tmp_path / "world"
+    partial(out).mkdir()
+    for name in ("notes.jsonl", "thesis.tex"):  # of others, in the folder of saved results: they stay
+        (partial(out) / name).write_text('{"the": "only copy"}\n')
     with pytest.raises(KeyboardInterrupt):
         infer.main(rerag(folder, out))
     shutil.copytree(partial(out), tmp_path / "saved")
     more = ["--system.abstain", "true", "--system.threshold", "0.9", "--system.marginal", "fast", "--ks", "[1,2]"]
     assert interrupted.resume(rerag(folder, out, "", *more)) == 2
-    shutil.copytree(tmp_path / "saved", partial(out))
-    assert interrupted.resume(rerag(folder, out, "", "--system.contexts", "2", "--limit", "8")) == 1
+    for options, calls in ((["--system.contexts", "2", "--limit", "8"], 1), ([], 2)):
+        shutil.copytree(tmp_path / "saved", partial(out), dirs_exist_ok=True)
+        assert interrupted.resume(rerag(folder, out, "", *options)) == calls
+    assert sorted(path.name for path in partial(out).iterdir()) == ["notes.jsonl", "thesis.tex"]
+    infer.main(rerag(folder, tmp_path / "whole"))
+    assert report(out) == report(tmp_path / "whole")
 
-    shutil.copytree(tmp_path / "saved", partial(out))
+    shutil.copytree(tmp_path / "saved", partial(out), dirs_exist_ok=True)
     model = ReRagModel.load(folder / "serving", "cpu")
     with torch.no_grad():
         model.generator.network.get_input_embeddings().weight[20:40] *= 2
     shutil.rmtree(folder / "serving")
     (folder / "serving").mkdir()
     model.save(folder / "serving")
-    assert interrupted.resume(rerag(folder, out)) == 5
-    infer.main(rerag(folder, tmp_path / "whole"))
-    assert report(out) == report(tmp_path / "whole")
+    assert interrupted.resume(rerag(folder, out)) == 5  # another model
