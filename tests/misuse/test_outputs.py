@@ -56,16 +56,9 @@ OUTPUTS = {
 }
 
 
-def everything(folder: Path) -> dict[str, str]:
-    """Every file, folder and link below a folder, with its content."""
-    return {
-        path.relative_to(folder).as_posix(): f"-> {path.readlink()}"
-        if path.is_symlink()
-        else "folder"
-        if path.is_dir()
-        else path.read_text(errors="replace")
-        for path in folder.rglob("*")
-    }
+def everything(folder: Path) -> dict[Path, bytes | bool]:
+    """Every file, folder and link below a folder; files with their content."""
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -81,16 +74,17 @@ def test_what_a_command_did_not_write_is_refused_by_name(output: str, name: str,
     assert everything(tmp_path) == before
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("out", [".", "..", "", "/", "a/..", "../below", "../../here"])
 def test_paths_without_a_name_and_the_current_folder_are_refused(
-    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here" / "below").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here" / "below")
-    for out in (".", "..", "", "/", "a/..", "../below", "../../here"):
+    before = everything(tmp_path)
+    for output in OUTPUTS.values():
         with pytest.raises(UserError, match="the current folder or one above it: not replaced"):
-            OUTPUTS[output].check_writable(Path(out))
-    assert everything(tmp_path) == {"here": "folder", "here/below": "folder"}
+            output.check_writable(Path(out))
+    assert everything(tmp_path) == before
 
 
 REPORT = dict.fromkeys(("report.json", "report.md", "report.html", "recall.png", "bm25_world/report.json"), "{}")
@@ -132,29 +126,29 @@ def test_what_a_command_wrote_is_replaced_unless_a_file_was_added(
 
 
 def test_files_added_to_an_index_or_a_world_are_not_deleted_with_it(tmp_path: Path) -> None:
-    build_bm25(CORPUS, tmp_path / "index")
-    (tmp_path / "index" / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"index holds notes\.txt"):
-        build_bm25(CORPUS[1:], tmp_path / "index", build=Build(overwrite=True))
     small = WorldConfig(questions=50, singles=0, open_singles=0, web_questions=4, manuals=0)
-    writing.write_world(small, tmp_path / "world")
-    (tmp_path / "world" / "mined.jsonl").write_text("mine")
-    with pytest.raises(UserError, match=r"world holds mined\.jsonl"):
+
+    def write(number: int = 0) -> None:
+        build_bm25(CORPUS[number:], tmp_path / "index", build=Build(overwrite=True))
         writing.write_world(small, tmp_path / "world")
-    (tmp_path / "world" / "mined.jsonl").unlink()
-    writing.write_world(small, tmp_path / "world")
+
+    write()
+    for name in ("index", "world"):
+        (tmp_path / name / "notes.txt").write_text("mine")
+        with pytest.raises(UserError, match=rf"{name} holds notes\.txt"):
+            write(1)
+        (tmp_path / name / "notes.txt").unlink()
+    write(2)
 
 
 def test_a_foreign_folder_in_the_place_of_an_unfinished_build_is_kept(tmp_path: Path, encoder_folder: str) -> None:
     write_jsonl(tmp_path / "corpus.jsonl", CORPUS)
-    (tmp_path / "dense.partial").mkdir()
-    (tmp_path / "dense.partial" / "thesis.tex").write_text("the only copy")
-    ended = command(
-        tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--dense.encoder", encoder_folder, "--device", "cpu",
-        "--out", "dense", "--overwrite", "true",
-    )  # fmt: skip
+    write_files(tmp_path, {"dense.partial/thesis.tex": "the only copy"})
+    before = everything(tmp_path / "dense.partial")
+    typed = ("--corpus", "corpus.jsonl", "--dense.encoder", encoder_folder, "--device", "cpu", "--out", "dense")
+    ended = command(tmp_path, "infer.py", "index", *typed, "--overwrite", "true")
     refused(ended, 2, "dense.partial holds thesis.tex")
-    assert everything(tmp_path / "dense.partial") == {"thesis.tex": "the only copy"}
+    assert everything(tmp_path / "dense.partial") == before
 
 
 class Watching:
