@@ -100,18 +100,13 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
         (folder / f"{name}.yaml").write_text(text)
     unbuilt = part("retrievers.bm25.Bm25Retriever", index="empty")
     config("empty", "retrieve_read.RetrieveRead", retriever=unbuilt)
-    judged = {
-        **yaml.safe_load((folder / "empty.yaml").read_text()),
-        "judge": {"llm": part("llm.local.CausalLm", model="t5")},
-    }
-    (folder / "judged.yaml").write_text(yaml.safe_dump(judged))
-    served = yaml.safe_load((folder / "rerag.yaml").read_text())
+    plain, served = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("empty", "rerag"))
+    judge = {"llm": part("llm.local.CausalLm", model="t5")}
     for name, more in {
-        "other": {"study": {"rows": ["QDC"]}},
-        "limited": {"limit": 3},
-        "mistyped": {"layuot": "x"},
-    }.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump({**served, **more}))
+        "judged": {**plain, "judge": judge}, "other": {**served, "study": {"rows": ["QDC"]}},
+        "limited": {**served, "limit": 3}, "mistyped": {**served, "layuot": "x"},
+    }.items():  # fmt: skip
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(more))
 
 
 def trained(folder: Path, models: dict[str, Path]) -> None:

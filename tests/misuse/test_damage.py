@@ -45,11 +45,10 @@ def test_a_full_disk_is_one_line_and_leaves_no_index(made: Callable[[str], Path]
         (("--documents", "manuals"), "document.md: cannot write"),
     ):
         typed = [sys.executable, str(ROOT / "infer.py"), "index", "--kind", "bm25", "--out", "bm25", *options]
-        full = subprocess.run(
-            ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", *typed],
-            cwd=tmp_path, capture_output=True, text=True, timeout=120,
-            # CPython takes a compiled module that is cut for a whole one
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        )  # fmt: skip
+        limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", *typed]
+        given = os.environ | {
+            "PYTHONDONTWRITEBYTECODE": "1"
+        }  # CPython takes a compiled module that is cut for a whole one
+        full = subprocess.run(limited, cwd=tmp_path, env=given, capture_output=True, text=True, timeout=120)
         refused(Ended(full.returncode, full.stdout, full.stderr), 74, said, "Free space")
         assert not [*tmp_path.glob("*bm25*")]

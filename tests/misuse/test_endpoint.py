@@ -20,13 +20,13 @@ def test_no_output_of_a_command_holds_the_key(tmp_path: Path, monkeypatch: pytes
     write_rows(tmp_path / "dev.json", count=4)
     rows = read_questions("hotpotqa", str(tmp_path / "dev.json"))
     build_bm25([passage for question in rows for passage in question.passages], tmp_path / "index")
-    system = ("--system", "harness.systems.retrieve_read.RetrieveRead", "--system.k", "2", "--system.retriever",
-              "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "index")  # fmt: skip
+    bm25 = "harness.retrievers.bm25.Bm25Retriever --system.retriever.index index"
+    system = f"--system harness.systems.retrieve_read.RetrieveRead --system.k 2 --system.retriever {bm25}".split()
     monkeypatch.setenv("TEST_LLM_KEY", KEY)
     evaluate = ("evaluate", *system, "--questions", "dev.json", "--resamples", "100")
     with chat_server({ANY: {"text": "amber"}}) as server:
-        client = ("--llm", DEAD["class_path"], "--llm.model", "tiny", "--llm.base_url", server.base_url,
-                  "--llm.key_variable", "TEST_LLM_KEY")  # fmt: skip
+        asked_of = f"--llm.model tiny --llm.base_url {server.base_url} --llm.key_variable TEST_LLM_KEY"
+        client = ["--llm", DEAD["class_path"], *asked_of.split()]
         ended = done(tmp_path, "infer.py", *evaluate, "--out", "report", *client)
         assert [each["answer"] for each in questions(tmp_path / "report")] == ["amber"] * 4
         assert "tiny at 127.0.0.1" in (tmp_path / "report" / "report.md").read_text()

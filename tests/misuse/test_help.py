@@ -55,9 +55,19 @@ def test_help_and_version(program: str, module: ModuleType, tmp_path: Path) -> N
     assert (run.returncode, run.stderr) == (CLOSED_PIPE, "")
 
 
+SLOW = """
+import time
+from harness.systems.retrieve_read import RetrieveRead
+
+class Slow(RetrieveRead):
+    def __init__(self) -> None:
+        print("loading", flush=True)
+        time.sleep(60)
+"""
+
+
 def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
-    slow = "import time\nclass Slow:\n  def __init__(self): print('loading', flush=True), time.sleep(60)\n"
-    (tmp_path / "slow.py").write_text(slow + "  def answer(self, questions: list) -> list: ...\n")
+    (tmp_path / "slow.py").write_text(SLOW)
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "infer.py"), "ask", "--system", "slow.Slow", "--question", "x"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, text=True,

@@ -5,6 +5,7 @@ A judge that follows a rule judges one system and several, and its figures are t
 
 import json
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,6 @@ import numpy as np
 import pytest
 import yaml
 
-from common.chat import Chat, Reply
-from common.errors import INTERRUPTED
 from common.files import sha256
 from common.records import Passage
 from harness.evaluation.judge import CREDIT
@@ -141,42 +140,24 @@ def test_several_systems_have_one_judge(place: Path, single: Path) -> None:
     assert set(report(compared)["judge"]["means"]) == {"first", "last"}
 
 
-def test_an_interrupted_evaluation_asks_only_what_is_missing(
-    place: Path, single: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Chat] = []
-    reply = Judge.reply
-
-    def stops(self: Judge, chats: Sequence[Chat]) -> list[Reply]:
-        if stopping and len(asked) + len(chats) > 20:
-            raise KeyboardInterrupt
-        asked.extend(chats)
-        return reply(self, chats)
-
-    monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 4)
-    monkeypatch.setattr(Judge, "reply", stops)
-    stopping = True
-    assert evaluate(place, "stopped").code == INTERRUPTED
-    assert 16 < len(asked) <= 20
-    assert [*(place / "stopped.partial").glob("verdicts-*.jsonl")]
-    stopping = False
-    ended = evaluate(place, "stopped")
-    assert ended.code == 0, ended.err
-    assert len({repr(chat) for chat in asked}) == len(asked) == report(single)["judge"]["verdicts"]  # each once
-    assert measured_cells(place / "stopped") == measured_cells(single)
-    assert not (place / "stopped.partial").exists()
-
-
 def test_only_some_verdicts_by_one_model_that_is_loaded_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one split of FreshQA, whose questions ship no passages: the user's own index is searched."""
     rows = [FRESHQA | {"split": split, "question": ROWS[0]["question"]} for split in ("TEST", "DEV")]
     (place / "fresh.csv").write_text(as_csv(rows), newline="")
-    loaded: list[Judge] = []
+    loaded, most, reply = list[Judge](), list[int](), Judge.reply
+
+    @wraps(reply)
+    def counted(self: Judge, chats: Any) -> Any:
+        most.append(len(chats))
+        return reply(self, chats)
+
     monkeypatch.setattr(Judge, "load", lambda self: loaded.append(self), raising=False)
+    monkeypatch.setattr(Judge, "reply", counted)
+    monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 2)  # what is saved before more is asked
     more = ("--layout", "freshqa", "--questions", "fresh.csv:TEST", "--judge.passages", "2")
     ended = evaluate(place, "some", *more, "--judge.verdicts", "[passages]", systems=("first", "last"))
     assert ended.code == 0, ended.err
-    assert len(loaded) == 1
+    assert (len(loaded), max(most)) == (1, 2)
     assert len(questions(place / "some/last")) == 1
     assert report(place / "some")["questions"]["sha256"] == sha256(place / "fresh.csv")
     judged = {row for (table, row, _), value in measured_cells(place / "some/last").items() if table == "judged"}

@@ -92,19 +92,7 @@ def test_only_what_has_changed_is_read_again(folder: Path) -> None:
     assert kept == sorted(row["sha256"][:32] for row in report(folder).values())
 
 
-def test_all_kinds_of_index_share_what_was_read(folder: Path, encoder_folder: str) -> None:
-    assert "(3 read)" in index(folder).err
-    dense = ("--dense.encoder", encoder_folder, "--device", "cpu")
-    ended = index(folder, *dense, out="indexes/dense", kind="dense")
-    assert "(0 read, 3 unchanged)" in ended.err
-    assert open_index(folder / "indexes/dense").corpus == open_index(folder / "indexes/lexical").corpus
-    retriever = DenseRetriever(folder / "indexes/dense", "cpu")
-    assert {hit.passage.metadata["document"] for hit in retriever.search(["Alba"], 20)[0]} == {  # type: ignore[index]
-        "alba.md", "brune.md", "old/corda.md",
-    }  # fmt: skip
-
-
-def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
+def test_workers_change_nothing_and_all_kinds_of_index_share_what_was_read(folder: Path, encoder_folder: str) -> None:
     write_files(folder / "manuals", {f"more/{name}.md": manual(name) for name in "abcdefghij"})
     write_files(folder / "manuals", {"more/copy.md": manual("d"), "more/broken.md": b"\xff\xfe\xfd", "z.md": ""})
     found = []
@@ -116,6 +104,13 @@ def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
             row.pop("seconds", None)
         found.append((digests(folder / "indexes" / workers), rows))
     assert found[0] == found[1]
+    ended = index(
+        folder, "--dense.encoder", encoder_folder, "--device", "cpu", *kept, out="indexes/dense", kind="dense"
+    )
+    assert "(0 read, 14 unchanged)" in ended.err
+    assert open_index(folder / "indexes/dense").corpus == open_index(folder / "indexes/3").corpus
+    (hits,) = DenseRetriever(folder / "indexes/dense", "cpu").search(["Alba"], 90)
+    assert {"alba.md", "brune.md", "old/corda.md"} <= {(hit.passage.metadata or {})["document"] for hit in hits}
 
 
 def is_alive(pid: int) -> bool:
