@@ -1,5 +1,6 @@
 """Folders in which the lines of `lines.yaml` are typed: each holds what its lines name, and nothing that they lack."""
 
+import gzip
 import json
 import shutil
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from datamodules.formats.mined_negatives import Mined
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import hotpot_rows
 from tests.helpers import rerag_world, rewrite_runs, river_corpus
+from tests.helpers.document_folders import write_files
 from tests.helpers.layout_rows import ROWS
 from tests.helpers.mined_files import write_mined
 from tests.helpers.mt5 import save_mt5
@@ -59,12 +61,12 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     }.items():  # fmt: skip
         (folder / f"{name}.json").write_text(json.dumps(rows))
     (folder / "torn.json").write_text(json.dumps(fid_rows(2))[:-40])
-    (folder / "empty.json").touch()
+    (folder / "torn.json.gz").write_bytes(gzip.compress(json.dumps(fid_rows(2)).encode())[:-40])
+    write_files(
+        folder, {"deep.yaml": f"system: {'[' * 3000}{']' * 3000}\n", "deep/serving.json": "[" * 3000 + "]" * 3000}
+    )
     (folder / "empty").mkdir()
-    (folder / "notes").mkdir()
-    (folder / "notes/thesis.tex").write_text("the only copy")
-    (folder / "manuals").mkdir()
-    (folder / "manuals/a.md").write_text("# Alba\n\nA pump.\n")
+    write_files(folder, {"empty.json": "", "notes/thesis.tex": "the only copy", "manuals/a.md": "# Alba\n\nA pump.\n"})
     write_jsonl(folder / "corpus.jsonl", corpus(3))
     (folder / "pool.yaml").write_text("strategies: [{name: a, title: 'A: B', description: d, guideline: g}]")
     (folder / "dead.yaml").write_text(yaml.safe_dump(DEAD))
@@ -75,6 +77,7 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     build_bm25([Passage.of("Alba", "alba mountain railway"), Passage.of("Elbe", "elbe river")], folder / "other")
     rerag_world.write_serving(models["t5"], folder / "both")
     rerag_world.write_serving(models["t5"], folder / "estimator", generator=None)
+    rerag_world.write_serving(models["t5"], folder / "generator", estimator=False)
     made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
     write_rows(folder / "made.jsonl", made)
     written = part("rewriters.file.FileRewriter", rewrites="made.jsonl")
@@ -97,18 +100,13 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
         (folder / f"{name}.yaml").write_text(text)
     unbuilt = part("retrievers.bm25.Bm25Retriever", index="empty")
     config("empty", "retrieve_read.RetrieveRead", retriever=unbuilt)
-    judged = {
-        **yaml.safe_load((folder / "empty.yaml").read_text()),
-        "judge": {"llm": part("llm.local.CausalLm", model="t5")},
-    }
-    (folder / "judged.yaml").write_text(yaml.safe_dump(judged))
-    served = yaml.safe_load((folder / "rerag.yaml").read_text())
+    plain, served = (yaml.safe_load((folder / f"{name}.yaml").read_text()) for name in ("empty", "rerag"))
+    judge = {"llm": part("llm.local.CausalLm", model="t5")}
     for name, more in {
-        "other": {"study": {"rows": ["QDC"]}},
-        "limited": {"limit": 3},
-        "mistyped": {"layuot": "x"},
-    }.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump({**served, **more}))
+        "judged": {**plain, "judge": judge}, "other": {**served, "study": {"rows": ["QDC"]}},
+        "limited": {**served, "limit": 3}, "mistyped": {**served, "layuot": "x"},
+    }.items():  # fmt: skip
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(more))
 
 
 def trained(folder: Path, models: dict[str, Path]) -> None:

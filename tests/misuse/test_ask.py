@@ -30,15 +30,10 @@ def test_no_question_at_all(made: Callable[[str], Path], monkeypatch: pytest.Mon
 
 
 def test_every_option_that_is_true_or_false_can_be_given_without_a_value() -> None:
-    parser = parser_of("infer")
     index = ["index", "--corpus", "[a.jsonl]", "--kind", "bm25", "--out", "x"]
-    for given, value in (
-        (["--overwrite"], True),
-        (["--overwrite", "--bm25.k1", "2"], True),
-        (["--overwrite", "false"], False),
-    ):
-        assert parser.parse_args([*index, *given]).index.overwrite is value
-    assert parser.parse_args(index).index.overwrite is False
+    given = {"": False, "--overwrite": True, "--overwrite --bm25.k1 2": True, "--overwrite false": False}
+    for words, value in given.items():
+        assert parser_of("infer").parse_args([*index, *words.split()]).index.overwrite is value
 
 
 def test_ctrl_c_at_the_prompt_ends_with_one_line(made: Callable[[str], Path]) -> None:

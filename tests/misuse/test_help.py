@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -14,7 +15,7 @@ from common.errors import CLOSED_PIPE, INTERRUPTED
 from common.version import VERSION
 from scripts.train_help import page
 from tests.docs.documents import ROOT
-from tests.helpers.commands import command
+from tests.helpers.commands import done
 from trainers.run.help import FILE
 
 HEAVY = {"torch", "transformers", "numpy", "datasets", "faiss", "pytorch_lightning", "jsonargparse"}
@@ -38,51 +39,30 @@ def test_help_of_train_is_that_of_its_parser() -> None:
     assert FILE.read_text(encoding="utf-8") == page()
 
 
-def test_help_keeps_examples_as_lines(tmp_path: Path) -> None:
-    for program, module in (("train.py", train), ("infer.py", infer)):
-        examples = [line for line in (module.__doc__ or "").splitlines() if line.startswith("    ")]
-        assert set(examples) <= set(command(tmp_path, program, "--help").out.splitlines())
-        assert len(examples) > 4
-
-
-def test_help_has_no_internal_names_of_types(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("program", "module"), [("train.py", train), ("infer.py", infer)])
+def test_help_and_version(program: str, module: ModuleType, tmp_path: Path) -> None:
+    examples = [line for line in (module.__doc__ or "").splitlines() if line.startswith("    ")]
+    assert set(examples) <= set(done(tmp_path, program, "--help").out.splitlines())
+    assert len(examples) > 4
+    assert done(tmp_path, program, "--version").out.split()[-1] == VERSION
     for asked in (["ask", "--help"], ["ask", "--system.help", "harness.systems.drrag.DrRag"]):
-        ended = command(tmp_path, "infer.py", *asked)
-        assert ended.code == 0
-        assert "<class" not in ended.out
-
-
-@pytest.mark.parametrize("program", ["train.py", "infer.py"])
-def test_version(program: str, tmp_path: Path) -> None:
-    ended = command(tmp_path, program, "--version")
-    assert ended.code == 0
-    assert ended.out.split()[-1] == VERSION
-
-
-@pytest.mark.parametrize("program", ["train.py", "infer.py"])
-def test_a_closed_pipe_ends_a_command_without_a_word(program: str) -> None:
-    """The reader of the output has gone, as after `| head -1`."""
+        assert "<class" not in done(tmp_path, "infer.py", *asked).out  # no internal names of types
     read, write = os.pipe()
-    os.close(read)
-    run = subprocess.run(
-        [sys.executable, str(ROOT / program), "--help"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
-    )
+    os.close(read)  # the reader of the output has gone, as after `| head -1`
+    typed = [sys.executable, str(ROOT / program), "--help"]
+    run = subprocess.run(typed, stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
     os.close(write)
     assert (run.returncode, run.stderr) == (CLOSED_PIPE, "")
 
 
 SLOW = """
 import time
-from collections.abc import Sequence
-from common.records import Answer, Question
+from harness.systems.retrieve_read import RetrieveRead
 
-class Slow:
+class Slow(RetrieveRead):
     def __init__(self) -> None:
         print("loading", flush=True)
         time.sleep(60)
-
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        return []
 """
 
 
@@ -97,8 +77,7 @@ def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
     assert process.stdout.readline() == "loading\n"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    assert process.returncode == INTERRUPTED
-    assert err == "infer.py: interrupted.\n"
+    assert (process.returncode, err) == (INTERRUPTED, "infer.py: interrupted.\n")
 
 
 @pytest.mark.parametrize(("name", "resumes"), [("index", True), ("label", True), ("evaluate", True), ("export", False)])

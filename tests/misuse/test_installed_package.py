@@ -79,32 +79,28 @@ def run(programs: Path, workplace: Path, request: pytest.FixtureRequest) -> Run:
 
 
 def test_commands_say_their_own_names(run: Run) -> None:
-    assert run("lightning-rag", "--version").stdout == f"lightning-rag {VERSION}\n"
-    assert run("lightning-rag-train", "--version").stdout == f"lightning-rag-train {VERSION}\n"
+    for program in ("lightning-rag", "lightning-rag-train"):
+        assert run(program, "--version").stdout == f"{program} {VERSION}\n"
     assert "    lightning-rag-train fit --config " in run("lightning-rag-train", "--help").stdout
     helped = run("lightning-rag", "--help").stdout
     assert "    lightning-rag ask --config " in helped
     assert ".py" not in helped
-    mistaken = run("lightning-rag", "ask", "--jsn")
-    (line,) = mistaken.stderr.splitlines()
+    (line,) = run("lightning-rag", "ask", "--jsn").stderr.splitlines()
     assert line.startswith("lightning-rag: unrecognized arguments: --jsn. All options: lightning-rag ask --help")
-    missing = run("lightning-rag", "mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index",
-                  "no", "--questions", "hotpot.json", "--out", "x")  # fmt: skip
-    assert missing.returncode == 66
-    assert missing.stderr.startswith("lightning-rag: ")
-    assert "lightning-rag index" in missing.stderr
 
 
 def test_commands_index_and_answer(run: Run) -> None:
-    index = run(
-        "lightning-rag", "index", "--kind", "bm25", "--layout", "hotpotqa", "--corpus", "hotpot.json", "--out", "bm25"
-    )
+    bm25 = ("--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index")
+    system = ("--system", "harness.systems.drrag.DrRag", "--system.selection.method", "sm", *bm25)
+    asked = ("lightning-rag", "ask", "--question", "where was name1 born", "--json", "true", *system)
+    missing = run(*asked, "no")
+    assert missing.returncode == 66
+    assert missing.stderr.startswith("lightning-rag: ")
+    assert "lightning-rag index" in missing.stderr
+    corpus = ("--kind", "bm25", "--layout", "hotpotqa", "--corpus", "hotpot.json")
+    index = run("lightning-rag", "index", *corpus, "--out", "bm25")
     assert index.returncode == 0, index.stderr
-    ask = run(
-        "lightning-rag", "ask", "--question", "where was name1 born", "--json", "true",
-        "--system", "harness.systems.drrag.DrRag", "--system.selection.method", "sm",
-        "--system.retriever", "harness.retrievers.bm25.Bm25Retriever", "--system.retriever.index", "bm25",
-    )  # fmt: skip
+    ask = run(*asked, "bm25")
     assert ask.returncode == 0, ask.stderr
     assert len(json.loads(ask.stdout)["evidence"]) == 4
 
@@ -135,12 +131,12 @@ def test_module_commands_and_python(run: Run) -> None:
     assert world.stderr.endswith(" All options: python -m lightning_rag datamodules.world --help\n")
     assert run("python", "-m", "lightning_rag", "trainers.t5_from_scratch", "--help").returncode == 0
     assert run("python", "-m", "lightning_rag", "trainers.dmqr").returncode == 2
-    code = "import lightning_rag; from harness.systems.drrag import DrRag; print(DrRag.__module__)"
-    assert run("python", "-c", code).stdout == "harness.systems.drrag\n"
-    code = "import lightning_rag; from harness.evaluation.page import page; print(page('', [], [], '', {}, [], {}, {}))"
-    assert run("python", "-c", code).stdout.startswith("<!doctype html>")  # its template is in the package
-    late = run(
-        "python", "-c", "import sys, types; sys.modules['models'] = types.ModuleType('models'); import lightning_rag"
-    )
+    for code, printed in (
+        ("from harness.systems.drrag import DrRag; print(DrRag.__module__)", "harness.systems.drrag\n"),
+        # its template is in the package
+        ("from harness.evaluation.page import page; print(page('', [], [], '', {}, [], {}, {}))", "<!doctype html>"),
+    ):
+        assert run("python", "-c", f"import lightning_rag; {code}").stdout.startswith(printed)
+    late = run("python", "-c", "import sys, types; sys.modules['models'] = types.ModuleType('a'); import lightning_rag")
     assert late.returncode == 1
     assert "ImportError: import lightning_rag before the other module models" in late.stderr

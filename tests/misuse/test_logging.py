@@ -9,7 +9,6 @@ import socket
 import time
 from collections.abc import Iterator
 from csv import DictReader
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ import yaml
 from wandb.sdk.lib import wbauth
 
 from tests.conftest import hotpot_rows
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command
 from tests.helpers.fake_server import answer, web_server
 from tests.helpers.runs import metrics
 from tests.helpers.signal_at import signal_at
@@ -93,16 +92,25 @@ def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(place, workpla
     assert [row["step"] for row in metrics(workplace) if "train/loss_nats" in row] == [0, 1, 2]
 
 
-def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workplace) -> None:
-    for options in (("--trainer.max_epochs", "1"), ("--resume", "auto")):
-        assert fit(workplace, *WANDB, *options).err.count("W&B offline (no key set)") == 1
+def test_a_run_without_a_key_goes_on_offline_and_is_resumed_with_its_id_and_the_classes_of_its_words(workplace) -> None:
+    config = yaml.safe_load((workplace / "config.yaml").read_text())
+    config["trainer"] |= {"logger": ["wandb", "csv"], "max_epochs": 1}
+    (workplace / "config.yaml").write_text(yaml.safe_dump(config))
+    run, again = workplace / "checkpoints/tiny", ("--resume", "auto", "--trainer.max_epochs", "2")
+    for options, file in ((), "config.yaml"), (again, "checkpoints/tiny/config.yaml"):
+        assert fit(workplace, *options, config=file).err.count("W&B offline (no key set)") == 1
         wandb.teardown()
         time.sleep(0.5)  # W&B names the folder of a run after the second it started in
-    name = (workplace / "checkpoints/tiny/wandb_run_id").read_text()
-    folders = sorted((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))
+    saved = yaml.safe_load((run / "config.yaml").read_text())["trainer"]["logger"]
+    assert [each["class_path"] for each in saved] == [WORDS["wandb"], WORDS["csv"]]
+    assert saved[0]["init_args"]["project"] == "lightning-rag"
+    name, steps = (run / "wandb_run_id").read_text(), [row["step"] for row in metrics(workplace)]
+    folders = sorted((run / "wandb").glob("offline-run-*"))
     assert [folder.name.rpartition("-")[2] for folder in folders] == [name, name]
-    files = [folder / f"run-{name}.wandb" for folder in folders]
-    assert sent(*files) == [row["step"] for row in metrics(workplace)]
+    assert sent(*(folder / f"run-{name}.wandb" for folder in folders)) == steps
+    tables = [*workplace.rglob("metrics.csv")]
+    assert all(file.is_relative_to(run) for file in tables)
+    assert {int(row["step"]) for file in tables for row in DictReader(file.open())} == {*steps}
 
 
 @pytest.mark.parametrize(("number", "code"), [("SIGTERM", 75), ("SIGINT", 130)])
@@ -122,29 +130,11 @@ def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number, code, workplac
         (("--checkpoint.monitor", "val/other_auc"), 2),  # a control, which chooses no checkpoint
     ],
 )
-def test_a_refused_run_leaves_no_logs(extra, code, workplace, monkeypatch) -> None:
+def test_a_refused_run_leaves_no_logs(extra, code, workplace) -> None:
     fit(workplace, "--trainer.logger", "[wandb, csv]", *extra, code=code)
     left = {path.name for path in (workplace / "checkpoints").rglob("*")}
     assert not left & {"wandb", "wandb_run_id", "lightning_logs", "metrics.jsonl"}, left
     assert not (workplace / "wandb").exists()
-    monkeypatch.setenv("WANDB_MODE", "ofline")
-    refused(fit(workplace, *WANDB, code=2), 2, "WANDB_MODE")
-
-
-def test_words_in_a_config_are_saved_as_classes_with_which_a_run_resumes(workplace) -> None:
-    config = yaml.safe_load((workplace / "config.yaml").read_text())
-    config["trainer"] |= {"logger": ["wandb", "csv"], "max_epochs": 1}
-    (workplace / "config.yaml").write_text(yaml.safe_dump(config))
-    fit(workplace)
-    saved = yaml.safe_load((workplace / "checkpoints/tiny/config.yaml").read_text())["trainer"]["logger"]
-    assert [each["class_path"] for each in saved] == [WORDS["wandb"], WORDS["csv"]]
-    assert saved[0]["init_args"]["project"] == "lightning-rag"
-    fit(workplace, "--resume", "auto", "--trainer.max_epochs", "2", config="checkpoints/tiny/config.yaml")
-    steps = {row["step"] for row in metrics(workplace)}
-    tables = [*workplace.rglob("metrics.csv")]
-    assert all(file.is_relative_to(workplace / "checkpoints/tiny") for file in tables)
-    assert {int(row["step"]) for file in tables for row in DictReader(file.open())} == steps
-    assert {*sent(*workplace.rglob("*.wandb"))} == steps
 
 
 def test_a_trial_of_a_sweep_has_a_folder_and_the_id_that_the_agent_gave(workplace, monkeypatch) -> None:
@@ -159,19 +149,14 @@ def test_a_trial_of_a_sweep_has_a_folder_and_the_id_that_the_agent_gave(workplac
     assert any("val/auc" in row for row in logged_rows(file))  # what a sweep improves
 
 
-@pytest.mark.skipif(find_spec("tensorboard") is None, reason="TensorBoard is not installed")
-def test_tensorboard_files_go_to_the_folder_of_the_run(workplace) -> None:
+def test_tensorboard_logs_into_the_folder_of_the_run_and_a_validation_of_its_own_as_no_step_of_it(workplace) -> None:
+    pytest.importorskip("tensorboard")
     fit(workplace, "--trainer.logger", "tensorboard", "--trainer.max_steps", "2")
     (file,) = workplace.rglob("events.out.tfevents.*")
     assert file.is_relative_to(workplace / "checkpoints/tiny")
     assert b"train/learning_rate" in file.read_bytes()
-
-
-def test_a_validation_of_its_own_is_not_logged_as_a_step_of_the_run(workplace) -> None:
-    fit(workplace, "--trainer.max_steps", "2")
-    before = metrics(workplace)
-    ended = command(workplace, "train.py", "validate", "--config", "config.yaml", *WANDB, "--ckpt_path",
-                    "checkpoints/tiny/last.ckpt")  # fmt: skip
+    before, last = metrics(workplace), ("--ckpt_path", "checkpoints/tiny/last.ckpt")
+    ended = command(workplace, "train.py", "validate", "--config", "config.yaml", *WANDB, *last)
     assert ended.code == 0, ended.err[-2000:]
     assert "val/auc" in ended.out  # Lightning's table
     assert metrics(workplace) == before

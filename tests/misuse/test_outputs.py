@@ -1,14 +1,13 @@
 """Output paths: a command replaces only what it wrote itself, refuses everything else in one line, and changes
 nothing; two processes never write one output at the same time."""
 
-import shutil
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from common.errors import UserError
-from common.files import digests
 from common.locks import exclusive
 from common.records import Ranked
 from datamodules.world import writing
@@ -23,11 +22,9 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import build_dense
 from harness.selection.options import SelectionOptions
 from harness.systems.drrag import DrRag
-from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
 from tests.common.test_locks import holder
-from tests.helpers import river_corpus
 from tests.helpers.commands import command, refused
 from tests.helpers.document_folders import write_files
 from tests.helpers.small_world import corpus, write_jsonl
@@ -59,16 +56,9 @@ OUTPUTS = {
 }
 
 
-def everything(folder: Path) -> dict[str, str]:
-    """Every file, folder and link below a folder, with its content."""
-    return {
-        path.relative_to(folder).as_posix(): f"-> {path.readlink()}"
-        if path.is_symlink()
-        else "folder"
-        if path.is_dir()
-        else path.read_text(errors="replace")
-        for path in folder.rglob("*")
-    }
+def everything(folder: Path) -> dict[Path, bytes | bool]:
+    """Every file, folder and link below a folder; files with their content."""
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -84,114 +74,81 @@ def test_what_a_command_did_not_write_is_refused_by_name(output: str, name: str,
     assert everything(tmp_path) == before
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("out", [".", "..", "", "/", "a/..", "../below", "../../here"])
 def test_paths_without_a_name_and_the_current_folder_are_refused(
-    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here" / "below").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here" / "below")
-    for out in (".", "..", "", "/", "a/..", "../below", "../../here"):
+    before = everything(tmp_path)
+    for output in OUTPUTS.values():
         with pytest.raises(UserError, match="the current folder or one above it: not replaced"):
-            OUTPUTS[output].check_writable(Path(out))
-    assert everything(tmp_path) == {"here": "folder", "here/below": "folder"}
+            output.check_writable(Path(out))
+    assert everything(tmp_path) == before
 
 
-def test_an_earlier_export_is_recognised_and_a_serving_folder_is_not(
-    tmp_path: Path, checkpoints: dict[str, Path]
-) -> None:
-    serving, exported = tmp_path / "serving", tmp_path / "onnx"
-    TripleClassifier.build(str(checkpoints["bert"]), 96).save(serving)
-    write_manifest(serving, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.5)
-    before = digests(tmp_path)
-    ended = command(tmp_path, "infer.py", "export", "--serving", "serving", "--out", "serving")
-    refused(ended, 2, "serving exists and is not an export of `infer.py export`: not replaced")
-    assert digests(tmp_path) == before
-    exported.mkdir()
-    (exported / "model.onnx").write_text("network")
-    write_manifest(exported, "triple_classifier_onnx", TEXT_FORMAT, 96)
-    (exported / ".DS_Store").write_text("written by a file manager")
-    export.EXPORT.check_writable(exported)
-    (exported / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"onnx holds notes\.txt, which `infer\.py export` did not write: not replaced"):
-        export.EXPORT.check_writable(exported)
-
-
-REPORT = ("report.json", "report.md", "report.html", "recall.png", "bm25_world/report.json")
-EARLIER = ("report.json", "table.md", "table.csv", "recall.png")  # of an earlier release
-
-
-@pytest.mark.parametrize("files", [(), REPORT, EARLIER])
-def test_a_report_is_replaced_unless_a_file_was_added(files: tuple[str, ...], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    write_files(out, dict.fromkeys(files, "{}"))
-    report.OUTPUT.check_writable(out)
-    if files:
-        (out / "thesis.tex").write_text("the only copy")
-        with pytest.raises(UserError, match=r"out holds thesis\.tex, which `infer\.py evaluate` did not"):
-            report.OUTPUT.check_writable(out)
+REPORT = dict.fromkeys(("report.json", "report.md", "report.html", "recall.png", "bm25_world/report.json"), "{}")
+EARLIER = dict.fromkeys(("report.json", "table.md", "table.csv", "recall.png"), "{}")  # of an earlier release
+MORE = {"thesis.tex": "the only copy"}
+ADDED = r"out holds thesis\.tex, which `infer\.py {}` did not"
 
 
 @pytest.mark.parametrize(
-    ("content", "own"),
-    [("", True), (None, True), ('{"question_id": "q", "passages": []}\n', True), ('{"id": "d", "text": "a"}\n', False)],
+    ("output", "found", "refusal"),
+    [
+        ("evaluate", {}, ""),
+        ("evaluate", REPORT, ""),
+        ("evaluate", EARLIER, ""),
+        ("evaluate", REPORT | MORE, ADDED.format("evaluate")),
+        ("evaluate", EARLIER | MORE, ADDED.format("evaluate")),
+        ("export", {".DS_Store": "written by a file manager"}, ""),
+        ("export", MORE, ADDED.format("export") + " write: not replaced"),
+        ("mine", None, ""),
+        ("mine", "", ""),
+        ("mine", '{"question_id": "q", "passages": []}\n', ""),
+        ("mine", '{"id": "d", "text": "a"}\n', "is not a file of mined negatives"),
+    ],
 )
-def test_a_file_is_replaced_if_it_is_empty_or_its_first_line_is_of_the_command(
-    content: str | None, own: bool, tmp_path: Path
+def test_what_a_command_wrote_is_replaced_unless_a_file_was_added(
+    output: str, found: dict[str, str] | str | None, refusal: str, tmp_path: Path
 ) -> None:
-    if content is not None:
-        (tmp_path / "mined.jsonl").write_text(content)
-    if own:
-        mine.MINED.check_writable(tmp_path / "mined.jsonl")
-    else:
-        with pytest.raises(UserError, match=r"is not a file of mined negatives"):
-            mine.MINED.check_writable(tmp_path / "mined.jsonl")
+    """A file is replaced if it is empty or its first line is of the command."""
+    out = tmp_path / "out"
+    if isinstance(found, str):
+        out.write_text(found)
+    elif found is not None:
+        out.mkdir()
+        if output == "export":
+            write_manifest(write_files(out, {"model.onnx": "network"}), "triple_classifier_onnx", TEXT_FORMAT, 96)
+        write_files(out, found)
+    with pytest.raises(UserError, match=refusal) if refusal else nullcontext():
+        OUTPUTS[output].check_writable(out)
 
 
 def test_files_added_to_an_index_or_a_world_are_not_deleted_with_it(tmp_path: Path) -> None:
-    build_bm25(CORPUS, tmp_path / "index")
-    (tmp_path / "index" / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"index holds notes\.txt"):
-        build_bm25(CORPUS[1:], tmp_path / "index", build=Build(overwrite=True))
     small = WorldConfig(questions=50, singles=0, open_singles=0, web_questions=4, manuals=0)
-    writing.write_world(small, tmp_path / "world")
-    (tmp_path / "world" / "mined.jsonl").write_text("mine")
-    with pytest.raises(UserError, match=r"world holds mined\.jsonl"):
+
+    def write(number: int = 0) -> None:
+        build_bm25(CORPUS[number:], tmp_path / "index", build=Build(overwrite=True))
         writing.write_world(small, tmp_path / "world")
-    (tmp_path / "world" / "mined.jsonl").unlink()
-    writing.write_world(small, tmp_path / "world")
+
+    write()
+    for name in ("index", "world"):
+        (tmp_path / name / "notes.txt").write_text("mine")
+        with pytest.raises(UserError, match=rf"{name} holds notes\.txt"):
+            write(1)
+        (tmp_path / name / "notes.txt").unlink()
+    write(2)
 
 
 def test_a_foreign_folder_in_the_place_of_an_unfinished_build_is_kept(tmp_path: Path, encoder_folder: str) -> None:
     write_jsonl(tmp_path / "corpus.jsonl", CORPUS)
-    (tmp_path / "dense.partial").mkdir()
-    (tmp_path / "dense.partial" / "thesis.tex").write_text("the only copy")
-    ended = command(
-        tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--dense.encoder", encoder_folder, "--device", "cpu",
-        "--out", "dense", "--overwrite", "true",
-    )  # fmt: skip
+    write_files(tmp_path, {"dense.partial/thesis.tex": "the only copy"})
+    before = everything(tmp_path / "dense.partial")
+    typed = ("--corpus", "corpus.jsonl", "--dense.encoder", encoder_folder, "--device", "cpu", "--out", "dense")
+    ended = command(tmp_path, "infer.py", "index", *typed, "--overwrite", "true")
     refused(ended, 2, "dense.partial holds thesis.tex")
-    assert everything(tmp_path / "dense.partial") == {"thesis.tex": "the only copy"}
-
-
-def test_the_second_of_two_processes_is_told_who_is_at_it(made: Callable[[str], Path], tmp_path: Path) -> None:
-    """Every command with --out, while another process holds the lock of its output."""
-    place, out = made("asking"), tmp_path / "out"
-    process = holder(out)
-    for output in OUTPUTS.values():
-        with pytest.raises(
-            UserError, match=rf"out is in use by process {process.pid} on .+ since .+\. Wait for it, or"
-        ):
-            output.check_writable(out)
-    for program, arguments in COMMANDS.items():
-        ended = command(place, "infer.py", program, *arguments, "--out", str(out))
-        refused(ended, 2, f"out is in use by process {process.pid} on ", "Wait for it, or choose another --out.")
-    with pytest.raises(UserError, match=f"in use by process {process.pid}"):
-        writing.write_world(WorldConfig(questions=50), out)
-    with pytest.raises(UserError, match=f"in use by process {process.pid}"):
-        t5_from_scratch.main(["--corpus", str(place / "corpus.jsonl"), "--out", str(out)])
-    process.communicate("\n", timeout=30)
-    assert not list(tmp_path.iterdir())
+    assert everything(tmp_path / "dense.partial") == before
 
 
 class Watching:
@@ -207,20 +164,36 @@ class Watching:
         return self.retriever.search(queries, k)
 
 
-def test_outputs_are_locked_while_they_are_computed(tmp_path: Path, encoder: SentenceEncoder) -> None:
-    questions, out = str(river_corpus.write_questions(tmp_path)), tmp_path / "out"
-    watching = Watching(Bm25Retriever(river_corpus.write_index(tmp_path)), out)
-    system = DrRag(watching, selection=SelectionOptions("sm"))
-    for run in (
-        lambda: evaluate.evaluate(system, out, questions=questions, resamples=10),
-        lambda: mine.mine(watching, questions, out),
+def test_an_output_is_locked_while_it_is_computed_and_a_second_process_is_told_who_is_at_it(
+    made: Callable[[str], Path], tmp_path: Path, encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every command with --out."""
+    monkeypatch.setattr("common.locks._SETTLED_SECONDS", 0.05)  # what is waited for a lock, a dozen times
+    place, out = made("asking"), tmp_path / "out"
+    process = holder(out)
+    told = f"out is in use by process {process.pid} on "
+    for output in OUTPUTS.values():
+        with pytest.raises(UserError, match=told + r".+ since .+\. Wait for it, or"):
+            output.check_writable(out)
+    for program, arguments in COMMANDS.items():
+        ended = command(place, "infer.py", program, *arguments, "--out", str(out))
+        refused(ended, 2, told, "Wait for it, or choose another --out.")
+    for write in (
+        lambda: writing.write_world(WorldConfig(questions=50), out),
+        lambda: t5_from_scratch.main(["--corpus", str(place / "corpus.jsonl"), "--out", str(out)]),
+        lambda: build_dense(CORPUS, out, encoder),
+        lambda: build_bm25(CORPUS, out),
     ):
-        watching.locked = False
-        run()
-        assert watching.locked
-        shutil.rmtree(out) if out.is_dir() else out.unlink()
-    with exclusive(out), pytest.raises(UserError, match="in use by process"):
-        build_dense(CORPUS, out, encoder)
-    with exclusive(out), pytest.raises(UserError, match="in use by process"):
-        build_bm25(CORPUS, out)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25", "out.sha256", "questions.json"]
+        with pytest.raises(UserError, match=f"in use by process {process.pid}"):
+            write()
+    process.communicate("\n", timeout=30)
+    assert not list(tmp_path.iterdir())
+
+    watching = Watching(Bm25Retriever(place / "bm25"), out)
+    system, questions = DrRag(watching, selection=SelectionOptions("sm")), str(place / "rivers.json")
+    evaluate.evaluate(system, out, questions=questions, resamples=10)
+    assert watching.locked
+    watching.out, watching.locked = tmp_path / "mined", False
+    mine.mine(watching, questions, watching.out)
+    assert watching.locked
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mined", "mined.sha256", "out"]

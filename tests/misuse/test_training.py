@@ -1,10 +1,12 @@
 """Mistakes with train.py: one line, the right exit code, nothing written or lost."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -39,39 +41,40 @@ def test_a_checkpoint_of_another_model_is_refused(place, tmp_path) -> None:
     assert digests(place) == before
 
 
+def started(place: Path, launch: Sequence[str], *options: str) -> subprocess.Popen[str]:
+    """A long run, `long`, that has begun to train."""
+    typed = [sys.executable, *launch, str(ROOT / "train.py"), *FIT, "--name", "long", "--trainer.max_epochs", "2000"]
+    given, out = os.environ | {"PYTHONPATH": str(ROOT)}, subprocess.PIPE
+    process = subprocess.Popen(
+        [*typed, *options], cwd=place, env=given, stdout=out, stderr=subprocess.STDOUT, text=True
+    )
+    while process.poll() is None and not (place / "checkpoints/long/metrics.jsonl").is_file():
+        time.sleep(0.02)
+    return process
+
+
 @pytest.mark.whole_run
 def test_the_same_name_cannot_be_trained_twice_at_once(place) -> None:
-    first = subprocess.Popen([sys.executable, str(ROOT / "train.py"), *FIT, "--name", "shared", "--trainer.max_epochs",
-        "2000"],
-                             cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
+    first = started(place, ())
     try:
-        folder = place / "checkpoints/shared"
-        while first.poll() is None and not (folder / "metrics.jsonl").is_file():
-            time.sleep(0.02)
-        line = refused(
-            command(place, "train.py", *FIT, "--name", "shared"), 2, "is in use by process", "another --name"
-        )
+        line = refused(command(place, "train.py", *FIT, "--name", "long"), 2, "is in use by process", "another --name")
         assert str(first.pid) in line
-        refused(command(place, "train.py", *FIT, "--name", "shared", "--resume", "auto"), 2, "is in use by process")
+        refused(command(place, "train.py", *FIT, "--name", "long", "--resume", "auto"), 2, "is in use by process")
     finally:
         first.send_signal(signal.SIGINT)
         out, _ = first.communicate(timeout=120)
+        shutil.rmtree(place / "checkpoints/long")
     assert first.returncode == 130, out[-2000:]
-    assert b"press it again" in out
+    assert "press it again" in out
 
 
 @pytest.mark.slow
 def test_sigterm_to_torchrun_stops_the_run(place) -> None:
-    first = subprocess.Popen(
-        [sys.executable, "-m", "lightning_rag.torchrun", "--standalone", "--nproc-per-node", "2",
-         str(ROOT / "train.py"), *FIT, "--name", "ended", "--trainer.devices", "2", "--trainer.max_epochs", "2000"],
-        cwd=place, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True,
-    )  # fmt: skip
-    while first.poll() is None and not (place / "checkpoints/ended/metrics.jsonl").is_file():
-        time.sleep(0.02)
+    launch = ("-m", "lightning_rag.torchrun", "--standalone", "--nproc-per-node", "2")
+    first = started(place, launch, "--trainer.devices", "2")
     first.terminate()
     out, _ = first.communicate(timeout=120)
+    shutil.rmtree(place / "checkpoints/long")
     assert first.returncode == PREEMPTED, out[-2000:]
     assert "Traceback" not in out
     assert "last.ckpt holds step" in out

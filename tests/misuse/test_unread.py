@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -32,40 +33,35 @@ def watch(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(watch)  # it stays: none can be removed
 
 
-@pytest.fixture(autouse=True)
-def _watching() -> Iterator[None]:
+@contextmanager
+def opened(folder: Path) -> Iterator[list[str]]:
+    """The files of a folder that are opened meanwhile."""
     OPENED.clear()
-    yield
-    WATCHED.clear()
-
-
-def typed_in(folder: Path, typed: str, said: str) -> None:
-    """A line is refused with exit code 2, opens no file of its folder but configs, and leaves none."""
-    before = sorted(folder.rglob("*"))
     WATCHED.append(f"{folder}/")
-    ended = command(folder, *shlex.split(Template(typed).substitute(NAMES)))
-    WATCHED.clear()
-    refused(ended, 2, said)
-    assert OPENED == []
-    assert sorted(folder.rglob("*")) == before
+    try:
+        yield OPENED
+    finally:
+        WATCHED.clear()
 
 
-@pytest.mark.parametrize(("place", "typed", "said"), LINES["layouts"])
-def test_an_unknown_layout(made: Callable[[str], Path], place: str, typed: str, said: str) -> None:
-    typed_in(made(place), typed, said)
-
-
-@pytest.mark.parametrize(("module", "place", "typed", "said"), PACKAGES)
-def test_a_missing_package(
+@pytest.mark.parametrize(("module", "place", "typed", "said"), [*PACKAGES, *(("", *line) for line in LINES["layouts"])])
+def test_an_unknown_layout_or_a_missing_package(
     made: Callable[[str], Path], module: str, place: str, typed: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A line is refused with exit code 2, opens no file of its folder but configs, and leaves none."""
     for name in filter(None, (module, OTHERS.get(module))):
         monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
-    typed_in(made(place), typed, said)
+    folder = made(place)
+    before = sorted(folder.rglob("*"))
+    with opened(folder) as files:
+        ended = command(folder, *shlex.split(Template(typed).substitute(NAMES)))
+    refused(ended, 2, said)
+    assert files == []
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_files_that_are_opened_are_seen(made: Callable[[str], Path]) -> None:
     folder = made("asking")
-    WATCHED.append(f"{folder}/")
-    command(folder, "infer.py", "ask", "--config", "plain.yaml", "--questions", "questions.json", "--limit", "1")
-    assert {Path(file).relative_to(folder).parts[0] for file in OPENED} == {"questions.json", "bm25"}
+    with opened(folder) as files:
+        command(folder, "infer.py", "ask", "--config", "plain.yaml", "--questions", "questions.json", "--limit", "1")
+    assert {Path(file).relative_to(folder).parts[0] for file in files} == {"questions.json", "bm25"}

@@ -1,4 +1,4 @@
-"""`make reproduce-lm`: the order of its stages, what is done, and what it refuses."""
+"""`make reproduce-lm`: the order of its stages and what it refuses, its samples, halves and rankings by hand."""
 
 import hashlib
 import itertools
@@ -6,14 +6,21 @@ import json
 import os
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
+from common.errors import DataError, MissingInputError, UserError
+from common.records import Passage
+from harness.retrievers import question_passages
+from scripts.reproduce_lm import contexts, one_corpus, ranking, sample, weights
+from tests.docs.documents import commands_of
 from tests.helpers.runs import ROOT
 
+Run = Callable[..., str]
 ALL = ["qg", "estimator", "lm-estimator", "joint", "lm-reader", "crossfit", "one-corpus", "rewriter-dialogues",
     "rewriter-queries", "drrag-classifier", "drrag-reader", "packed-reader",
     "hiqa-documents", "hiqa-reader"]  # fmt: skip
@@ -36,72 +43,43 @@ def place(tmp_path: Path) -> Path:
 
 def start(place: Path, **given: str) -> subprocess.CompletedProcess[str]:
     """Run the driver."""
-    return subprocess.run(
-        ["bash", "scripts/reproduce_lm.sh"], cwd=place, capture_output=True, text=True, timeout=60,
-        env={**os.environ, "PYTHON": "./python", **given},
-    )  # fmt: skip
-
-
-def ran(place: Path) -> list[str]:
-    return (place / "ran").read_text().splitlines() if (place / "ran").exists() else []
+    typed, environment = ["bash", "scripts/reproduce_lm.sh"], {**os.environ, "PYTHON": "./python", **given}
+    return subprocess.run(typed, cwd=place, capture_output=True, text=True, timeout=60, env=environment)
 
 
 def test_stages_run_in_order_and_a_stopped_one_goes_on(place: Path) -> None:
+    assert {each.stem for each in (ROOT / "scripts/reproduce_lm").glob("*.sh")} <= set(ALL)
     (place / "broken").touch()
     assert start(place).returncode == 70
-    assert ran(place) == [f"google/gemma-3-270m data {name}" for name in ALL[:3]]
+    assert (place / "ran").read_text().splitlines() == [f"google/gemma-3-270m data {name}" for name in ALL[:3]]
     (place / "broken").unlink()
     again = start(place)
     assert again.returncode == 0, again.stderr
-    assert ran(place) == [f"google/gemma-3-270m data {name}" for name in ALL]
+    assert (place / "ran").read_text().splitlines() == [f"google/gemma-3-270m data {name}" for name in ALL]
     assert "LM google/gemma-3-270m, sha256 of its weights digest-of-google/gemma-3-270m" in again.stdout
     assert sorted(each.name for each in (place / "reports/lm-stages").iterdir()) == sorted(ALL)
 
 
-def test_one_stage_alone(place: Path) -> None:
-    (place / "own").mkdir()
-    assert start(place, STAGE="drrag-reader", LM="folder", DATA="own").returncode == 0
-    assert ran(place) == ["folder own drrag-reader"]
-
-
-@pytest.mark.parametrize(
-    ("given", "code", "message"),
-    [
+def test_one_stage_alone_and_mistakes_in_one_line(place: Path) -> None:
+    assert start(place, STAGE="drrag-reader", LM="folder", DATA="scripts").returncode == 0
+    for given, code, message in (
         ({"STAGE": "read"}, 2, f"STAGE=read is no stage; there are: {' '.join(ALL)}."),
         ({"DATA": "elsewhere"}, 66, "DATA=elsewhere is no folder: give the folder of the official files."),
-        (
-            {"LM": "other"},
-            65,
-            "reports/lm-stages/qg is of another LM: remove {checkpoints,indexes,reports}/lm-* and data/lm first.",
-        ),
-    ],
-)
-def test_a_mistake_is_one_line(place: Path, given: dict[str, str], code: int, message: str) -> None:
-    start(place, STAGE="qg")
-    refused = start(place, **given)
-    assert (refused.returncode, refused.stderr) == (code, f"reproduce-lm: {message}\n")
-    assert ran(place) == ["google/gemma-3-270m data qg"]
-
-
-def test_every_stage_has_a_place_in_the_order() -> None:
-    assert {each.stem for each in (ROOT / "scripts/reproduce_lm").glob("*.sh")} <= set(ALL)
+        ({"STAGE": "drrag-reader", "LM": "other"}, 65, "reports/lm-stages/drrag-reader is of another LM: remove "),
+    ):
+        refused = start(place, **given)
+        assert (refused.returncode, refused.stderr.count("\n")) == (code, 1)
+        assert refused.stderr.startswith(f"reproduce-lm: {message}")
+    assert (place / "ran").read_text() == "folder scripts drrag-reader\n"
 
 
 @pytest.mark.parametrize("stage", ["crossfit", "one-corpus"])
 def test_each_half_is_ranked_by_the_estimator_that_was_trained_on_the_other(stage: str, tmp_path: Path) -> None:
-    (tmp_path / "python").write_text('#!/usr/bin/env bash\nprintf "%s\\t" "$@" >> calls\necho >> calls\n')
-    (tmp_path / "python").chmod(0o755)
     (tmp_path / "reports").mkdir()
-    ended = subprocess.run(
-        ["bash", str(ROOT / f"scripts/reproduce_lm/{stage}.sh")], cwd=tmp_path, capture_output=True, text=True,
-        timeout=60, env={**os.environ, "PYTHON": "./python", "LM": "lm", "DATA": "data"},
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
     held: dict[str, tuple[str, int]] = {}  # file -> its questions, and which half of them
     trained: dict[str, tuple[str, int]] = {}  # serving folder -> the same of its training file
     ranked: list[list[tuple[str, int]]] = []  # by system
-    for line in (tmp_path / "calls").read_text().splitlines():
-        words = line.split("\t")[:-1]
+    for words in commands_of(f"reproduce_lm/{stage}.sh", [], tmp_path):
         given = dict(itertools.pairwise(words))  # option -> value
         if "scripts.reproduce_lm.contexts" in words:
             held[given["--out"]] = "nq", int(given["--half"])
@@ -126,40 +104,137 @@ def test_each_half_is_ranked_by_the_estimator_that_was_trained_on_the_other(stag
     assert all({*own} == {(own[0][0], 0), (own[0][0], 1)} for own in ranked)
 
 
-def run(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", f"scripts.reproduce_lm.{module}", *map(str, arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-
-
-def test_weights_are_named_by_their_digest(tmp_path: Path) -> None:
+def test_weights_are_named_by_their_digest(tmp_path: Path, run: Run) -> None:
     (tmp_path / "config.json").write_text("{}")
-    refused = run("weights", tmp_path)
-    assert refused.returncode == 66
-    assert refused.stderr.strip().count("\n") == 0
-    assert "holds no *.safetensors" in refused.stderr
+    with pytest.raises(MissingInputError, match=r"holds no \*\.safetensors"):
+        run(weights, tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"weights")
-    assert run("weights", tmp_path).stdout.strip() == hashlib.sha256(b"weights").hexdigest()
+    assert run(weights, tmp_path).strip() == hashlib.sha256(b"weights").hexdigest()
 
 
-def test_a_sample_depends_on_the_rows_alone(tmp_path: Path) -> None:
+def test_a_sample_depends_on_the_rows_alone(tmp_path: Path, run: Run) -> None:
     rows = [{"id": number, "text": f"ä {number}"} for number in range(20)]
     (tmp_path / "list.json").write_text(json.dumps(rows))
-    (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in [*rows[::-1], rows[3]]))
-    parts = {}
-    for file, sizes in (("list.json", (5, 3)), ("lines.jsonl", (7, 13))):
-        outs = [tmp_path / f"{file}-{place}" for place in range(2)]
-        sampled = run("sample", tmp_path / file, "--parts", *(f"{out}={n}" for out, n in zip(outs, sizes, strict=True)))
-        assert sampled.returncode == 0, sampled.stderr
-        parts[file] = [[json.loads(line) for line in out.read_text().splitlines()] for out in outs]
-    short, long = parts["list.json"][0], parts["lines.jsonl"][0]
+    write(tmp_path / "lines.jsonl", [*rows[::-1], rows[3]])
     texts = {row["id"]: json.dumps(row, ensure_ascii=False).encode() for row in rows}
     drawn = sorted(rows, key=lambda row: hashlib.sha256(texts[row["id"]]).hexdigest())
-    assert (short, long) == (drawn[:5], drawn[:7])
-    assert sorted(row["id"] for part in parts["lines.jsonl"] for row in part) == list(range(20))
-    refused = run("sample", tmp_path / "list.json", "--parts", f"{tmp_path / 'new'}=21")
-    assert (refused.returncode, (tmp_path / "new").exists()) == (65, False)
-    assert "has 20 different rows, and the parts take 21." in refused.stderr
-    refused = run("sample", tmp_path / "list.json", "--parts", "new")
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    for file, (first, second) in (("list.json", (5, 3)), ("lines.jsonl", (7, 13))):
+        run(sample, tmp_path / file, "--parts", f"{tmp_path}/a={first}", f"{tmp_path}/b={second}")
+        assert (read(tmp_path / "a"), read(tmp_path / "b")) == (drawn[:first], drawn[first : first + second])
+    with pytest.raises(DataError, match=r"has 20 different rows, and the parts take 21\."):
+        run(sample, tmp_path / "list.json", "--parts", f"{tmp_path}/new=21")
+    with pytest.raises(UserError, match="--parts new: give OUT=COUNT"):
+        run(sample, tmp_path / "list.json", "--parts", "new")
+    assert not (tmp_path / "new").exists()
+
+
+def write(file: Path, rows: list[dict]) -> str:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(file)
+
+
+def read(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def row(number: int) -> dict:
+    """A question whose gold passage stands first, of whose passages each has one word of it more than the next."""
+    words = [f"word{number}{place}" for place in range(4)]
+    ctxs = [
+        {"title": f"t{place}", "text": " ".join(words[place:]) + " other words", "isgold": not place,
+            "hasanswer": not place, "score": place}
+        for place in range(4)
+    ]  # fmt: skip
+    return {"question": " ".join(words), "answers": ["a"], "ctxs": ctxs}
+
+
+@pytest.mark.numeric
+def test_contexts_are_bm25s_first_or_in_an_order_that_no_file_gives(tmp_path: Path, run: Run) -> None:
+    rows = [row(number) for number in range(12)]
+    files = [write(tmp_path / "one.jsonl", rows[:5])]
+    files += [write(tmp_path / "two.jsonl", [{**each, "ctxs": each["ctxs"][::-1]} for each in rows[5:]])]
+
+    def written(files: list[str], *options: str) -> list[dict]:
+        run(contexts, *files, "--out", tmp_path / "out", *options)
+        return read(tmp_path / "out")
+
+    best, whole = written(files, "--best", "2"), written(files)
+    assert [[each["title"] for each in one["ctxs"]] for one in best] == [["t0", "t1"]] * 12
+    assert all("score" not in each for one in whole for each in one["ctxs"])
+    assert len({[each["isgold"] for each in one["ctxs"]].index(True) for one in whole}) > 2
+    assert sorted(map(str, written(files[::-1]))) == sorted(map(str, whole))
+    halves = [written(files, "--half", half) for half in "01"]
+    assert all(halves)
+    assert sorted(map(str, halves[0] + halves[1])) == sorted(map(str, whole))
+
+
+def test_each_question_has_bm25s_first_of_all_passages_and_of_both_kinds(tmp_path: Path, run: Run) -> None:
+    rows = [
+        {
+            "question": f"where is thing{number}", "answers": [f"town{number}", "on"],
+            "ctxs": [{"title": "", "text": f"thing{number} thing{number} is rare"},
+                {"title": "", "text": f"thing{number} lies in town{number}"}],
+        }
+        for number in range(30)
+    ]  # fmt: skip
+    rows += [
+        {"question": "Where is thing3?", "answers": ["town3"], "ctxs": []},  # asked before
+        {"question": "is thing4 rare", "answers": ["yes", "no"], "ctxs": []},  # answers that say nothing
+        {"question": "where is thing5 again", "answers": ["nowhere"], "ctxs": []},  # no passage holds it
+    ]
+    printed = run(one_corpus, "fid", write(tmp_path / "in.jsonl", rows), "--out", tmp_path / "out")
+    found = {file.stem: read(file) for file in (tmp_path / "out").iterdir()}
+    halves = [{each["question"] for each in found[f"half-{half}"]} for half in (0, 1)]
+    assert halves[0] | halves[1] == {f"where is thing{number}" for number in range(30)}
+    assert all(halves)
+    assert not halves[0] & halves[1]
+    for each in found["half-0"]:
+        assert each["answers"] == [each["question"].replace("where is thing", "town")]  # "on" is too short
+        scores = [passage["score"] for passage in each["ctxs"]]
+        assert scores == sorted(scores, reverse=True)
+        assert [passage["hasanswer"] for passage in each["ctxs"]] == [False, True] + 18 * [False]
+    assert found["train-0"] == [{**each, "ctxs": each["ctxs"][:10]} for each in found["half-0"]]
+    assert "60 distinct passages, 32 questions" in printed
+    assert "32 answers, 1 questions without an answer, 1 questions whose passages are all of one kind" in printed
+    assert "30 questions, R@1 of BM25 0.0, of chance 5.0" in printed
+
+
+class TitleScorer:
+    """Scores a passage by the number in its title: the gold one, t0, is the best, or with `worst` the last."""
+
+    def __init__(self, name: str) -> None:
+        self.sign = 1 if name == "worst" else -1
+
+    def scores(self, pairs: list[tuple[str, Passage]]) -> list[float]:
+        """The scores."""
+        return [self.sign * float(passage.title[1:]) for _, passage in pairs]
+
+
+@pytest.mark.numeric
+def test_seeds_are_averaged_and_halves_joined(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = write(tmp_path / "a", [row(0), row(1)]), write(tmp_path / "b", [row(2)])
+    monkeypatch.setattr(ranking, "load_scorer", TitleScorer)
+    monkeypatch.setattr("harness.indexing.sentence_encoder.SentenceEncoder", lambda name: name)
+    monkeypatch.setattr(question_passages, "cosines", lambda pooled, _: [np.arange(4.0)] * len(pooled))  # gold is last
+    pairs = {
+        "best": [("best", one), ("best", other)],
+        "seeds": [("best", one), ("worst", one), ("best", other), ("best", other)],
+        "worst": [("worst", one), ("worst", other)],
+    }
+    typed = [["--system", name, *(f"{part}={file}" for part, file in own)] for name, own in pairs.items()]
+    lines = run(ranking, *itertools.chain(*typed)).splitlines()
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    untrained = ["BM25", "cosine", "BM25 and cosine", "the file's order"]
+    assert head == ["3 questions, chance 25.0", "R@1", "R@5", "MRR", *(f"R@1 - {each}" for each in untrained)]
+    means = {
+        name: [float(cell.strip("*").split("*")[0].split(" ")[0]) for cell in cells]
+        for name, *cells in rows
+        if cells[1]
+    }
+    assert means["best"] == means["best, another question"] == [100, 100, 100, 0, 100, 0, 100]
+    assert means["BM25"] == [100, 100, 100, 0, 100, 0, 100]
+    assert means["cosine"] == means["worst"] == [0, 100, 25, -100, 0, -100, 0]
+    assert means["seeds"][:5] == pytest.approx([66.7, 100, (0.625 + 0.625 + 1) * 100 / 3, -33.3, 66.7], abs=0.06)
+    for system, said in ((["other", f"best={one}"], "other has other files"), (["best", one], "best: give SERVING")):
+        with pytest.raises(UserError, match=f"--system {said}"):
+            run(ranking, *typed[0], "--system", *system)

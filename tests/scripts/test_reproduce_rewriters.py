@@ -9,6 +9,7 @@ import pytest
 from common.rewrites import RewriteExample
 from datamodules.formats.word_labels import from_row
 from scripts.reproduce_lm import dialogues, rewrite_files
+from tests.helpers.layout_rows import HOTPOT
 
 CANARD = [  # three dialogues under two pages; some answers stand in no later turn
     (["Bartram", "Travels"], "What did he find?", "What did Bartram find?"),
@@ -73,22 +74,14 @@ def test_an_equal_question_or_the_page_keeps_a_dialogue_out(
 def test_queries_are_distinct_and_none_is_in_dev(tmp_path: Path) -> None:
     (tmp_path / "a.source").write_text("Who is Ed?\nwho is ed\nWho is Al?\nWho is Jo?\n")
     (tmp_path / "a.target").write_text("Ed\nEd Wood\nAl\nJo\n")
-    dev = {
-        "_id": "1",
-        "question": "who is AL",
-        "answer": "x",
-        "supporting_facts": [["T", 0]],
-        "context": [["T", ["S."]]],
-    }
-    (tmp_path / "dev.json").write_text(json.dumps([dev | {"type": "bridge", "level": "hard"}]))
+    (tmp_path / "dev.json").write_text(json.dumps([HOTPOT | {"question": "who is AL"}]))
     rewrite_files.queries(str(tmp_path / "a.source"), tmp_path, [str(tmp_path / "dev.json")])
     assert sorted(read(tmp_path / "rrr-train.jsonl")) == ["Who is Jo?", "who is ed"]
 
 
 def test_a_pseudo_answer_is_title_and_first_sentence_of_the_gold_passage(tmp_path: Path) -> None:
     gold = {"title": "Cat", "text": "A cat purrs. It sleeps.", "hasanswer": True, "isgold": True}
-    row = {"question": "what purrs", "answers": ["cat"], "ctxs": [gold]}
-    (tmp_path / "nq.jsonl").write_text(json.dumps(row) + "\n")
+    (tmp_path / "nq.jsonl").write_text(json.dumps({"question": "what purrs", "answers": ["cat"], "ctxs": [gold]}))
     rewrite_files.passages(str(tmp_path / "nq.jsonl"), tmp_path / "out.jsonl")
     assert json.loads((tmp_path / "out.jsonl").read_text())["rewrite"] == "Cat. A cat purrs."
 
@@ -112,42 +105,37 @@ def test_answers_with_one_score_count_as_in_every_order(among: list[int], first:
     assert dialogues.measured("MRR", scores_P, 1, among) == pytest.approx(reciprocal)
 
 
-def test_the_report_by_hand(canard: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page Bartram has the answers "A vale." and "A bird in a vale.", Bach Choir a single one."""
-    answers = dialogues.answers_of(canard)
-    assert {question: answer.text for (_, question), answer in answers.items()} == {
-        "What did he find?": "A vale.",
-        "Did he draw?": "A bird in a vale.",
-        "Who led it?": "A vale of singers.",
-    }
+@pytest.fixture
+def _no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All cosines are zero."""
     monkeypatch.setattr(dialogues, "SentenceEncoder", lambda: None)
     monkeypatch.setattr(dialogues, "cosines", lambda asked, _: [np.zeros(len(each.passages)) for each in asked])
-    rows = [
-        RewriteExample(question, "gqr", rewrite, tuple(history))
-        for history, question, rewrite in (CANARD[0], CANARD[3], CANARD[5])
-    ]
+
+
+@pytest.mark.usefixtures("_no_encoder")
+def test_the_report_by_hand(canard: str) -> None:
+    """The page Bartram has the answers "A vale." and "A bird in a vale.", Bach Choir a single one."""
+    answers = dialogues.answers_of(canard)
+    assert [answer.text for answer in answers.values()] == ["A vale.", "A bird in a vale.", "A vale of singers."]
+    rows = [RewriteExample(each[1], "gqr", each[2], tuple(each[0])) for each in (CANARD[0], CANARD[3], CANARD[5])]
     others = dialogues.other_turns(rows, answers)
     assert {place: row.question for place, row in others.items()} == {0: "Did he draw?", 1: "What did he find?"}
     assert all(row.history == rows[place].history for place, row in others.items())
-    swapped = ["the bird" if place == 0 else "the vale" for place in others]
-    made = {"rewriter": ["the vale", "the bird", "Who led the Bach Choir?", *swapped]}
+    made = {"rewriter": ["the vale", "the bird", "Who led the Bach Choir?", "the bird", "the vale"]}
     tables = [part.splitlines() for part in dialogues.report(rows, made, [*others], answers).split("\n\n")]
     shown = {part[0].split(" | ")[1]: dict(line[2:].split(" | ")[:2] for line in part[2:]) for part in tables}
     f1 = shown["token F1, %, n = 3"]
     assert f1["question"].startswith("66.27 ")  # 3/4, 2/3, and 4/7: the article does not count
     assert f1["human rewrite"] == "100.00 [100.00, 100.00]"
-    own = shown["R@1 among the page's, BM25, %, n = 2"]  # not of Bach Choir
-    assert own == {
-        "question": "50.00 [50.00, 50.00]",  # no word of an answer: each order counts
-        "rewriter": "100.00 [100.00, 100.00]",
-        "another question": "0.00 [0.00, 0.00]",
-        "floor": "50.00 [50.00, 50.00]",
-        "chance": "50.00 [50.00, 50.00]",
-    }
+    own = {name: text.split()[0] for name, text in shown["R@1 among the page's, BM25, %, n = 2"].items()}
+    # not of Bach Choir; no word of an answer is in the question: each order counts
+    even = dict.fromkeys(("question", "floor", "chance"), "50.00")
+    assert own == {**even, "rewriter": "100.00", "another question": "0.00"}
     assert shown["MRR among the page's, MiniLM, %, n = 2"]["rewriter"] == "75.00 [75.00, 75.00]"
 
 
-def test_answers_that_the_turns_have_are_candidates_of_the_page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("_no_encoder")
+def test_answers_that_the_turns_have_are_candidates_of_the_page_alone() -> None:
     history = ("Page", "Section", "What?", "A red vale.")
     answers = {
         (history[:2], "What?"): dialogues.Passage.of("", "A red vale."),
@@ -155,7 +143,6 @@ def test_answers_that_the_turns_have_are_candidates_of_the_page_alone(monkeypatc
         (("Page", "Other"), "Who?"): dialogues.Passage.of("", "A bird."),
         (("Elsewhere", "Other"), "Whose?"): dialogues.Passage.of("", "The red vale."),
     }
-    monkeypatch.setattr(dialogues, "cosines", lambda asked, _: [np.zeros(len(each.passages)) for each in asked])
     row = RewriteExample("Where?", "gqr", "Where is the red vale?", history)
     lines = dialogues.searched({"question": ["red vale"]}, [row], answers, None)  # type: ignore[arg-type]
     shown = {

@@ -16,7 +16,7 @@ import yaml
 from common.records import clean
 from models.dmqr.strategies import Pool
 from tests.helpers.commands import Ended, done
-from tests.helpers.fake_server import ANY, ChatServer, chat_server
+from tests.helpers.fake_server import ANY, chat_server
 from tests.helpers.river_corpus import write_index
 
 STRATEGIES = ("gqr", "kwr")
@@ -42,30 +42,22 @@ REPLIES = {  # the reader answers with the last word of the first passage
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChatServer]:
-    with chat_server(REPLIES, key="") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     root = tmp_path_factory.mktemp("dialogue")
-    write_index(root)
-    options = {"model": "tiny", "base_url": server.base_url, "key_variable": None}
-    llm = {"class_path": "harness.llm.endpoint.ChatEndpoint", "init_args": options}
-    own = {"class_path": "harness.rewriters.llm.LlmRewriter", "init_args": {"llm": llm}}
-    hyde = {"class_path": "harness.rewriters.prompted.PromptRewriter", "init_args": {"llm": llm, "prompt": "hyde"}}
-    for name, rewriter, strategies in (("own", own, STRATEGIES), ("hyde", hyde, ("hyde",))):
-        strategy = {
-            "class_path": "harness.systems.dmqr.Dmqr",
-            "init_args": {
-                "retriever": {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}},
-                "rewriter": rewriter, "strategies": list(strategies), "fusion": "rrf", "k": 2,
+    bm25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": str(write_index(root))}}
+    with chat_server(REPLIES, key="") as server:
+        options = {"model": "tiny", "base_url": server.base_url, "key_variable": None}
+        llm = {"class_path": "harness.llm.endpoint.ChatEndpoint", "init_args": options}
+        for name, word, strategies in (("own", "llm.LlmRewriter", STRATEGIES), ("hyde", "prompted.PromptRewriter", ())):
+            made_by = {"llm": llm} if strategies else {"llm": llm, "prompt": "hyde"}
+            parts = {
+                "retriever": bm25, "fusion": "rrf", "k": 2, "strategies": [*(strategies or ("hyde",))],
+                "rewriter": {"class_path": f"harness.rewriters.{word}", "init_args": made_by},
                 "reader": {"class_path": "tests.helpers.echo_reader.FirstPassage"},
-            },
-        }  # fmt: skip
-        (root / f"{name}.yaml").write_text(yaml.safe_dump({"system": strategy}))
-    return root
+            }  # fmt: skip
+            system = {"class_path": "harness.systems.dmqr.Dmqr", "init_args": parts}
+            (root / f"{name}.yaml").write_text(yaml.safe_dump({"system": system}))
+        yield root
 
 
 def ask(place: Path, monkeypatch: pytest.MonkeyPatch, *options: str, lines: Sequence[str] = LINES) -> Ended:
@@ -99,16 +91,11 @@ def test_the_rewriter_reads_the_last_turns_and_every_query_stands_alone(
 def test_turns_are_put_before_a_question_whose_rewriter_reads_none(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ("--config", "hyde.yaml", "--turns", "2")
-    lines = [*LINES, "again?"]
+    options, lines = ("--config", "hyde.yaml", "--turns", "2"), [*LINES, "again?"]
     turns = records(ask(place, monkeypatch, *options, "--json", lines=lines))
-    texts = [record["text"] for record in turns]
-    assert [record["question"] for record in turns] == [
-        lines[0],
-        f"{lines[0]} {texts[0]} {lines[1]}",
-        f"{lines[0]} {texts[0]} {lines[1]} {texts[1]} {lines[2]}",
-        f"{lines[1]} {texts[1]} {lines[2]} {texts[2]} {lines[3]}",
-    ]
+    said = [word for line, record in zip(lines, turns, strict=True) for word in (line, record["text"])]  # by turns
+    expected = [" ".join([*said[max(0, 2 * number - 4) : 2 * number], line]) for number, line in enumerate(lines)]
+    assert [record["question"] for record in turns] == expected
     assert [record.get("typed") for record in turns] == [None, *lines[1:]]
     shown = clean(ask(place, monkeypatch, *options).out)
     assert f"(Earlier turns are put before the question, typed: {LINES[1]}) Question: {LINES[0]}" in shown

@@ -5,6 +5,7 @@ A judge that follows a rule judges one system and several, and its figures are t
 
 import json
 from collections.abc import Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,6 @@ import numpy as np
 import pytest
 import yaml
 
-from common.chat import Chat, Reply
-from common.errors import INTERRUPTED
 from common.files import sha256
 from common.records import Passage
 from harness.evaluation.judge import CREDIT
@@ -54,29 +53,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def evaluate(place: Path, out: str, *more: str, systems: Sequence[str] = ("last",), judge: bool = True) -> Ended:
+def evaluate(place: Path, out: str, *more: str, systems: Sequence[str] = ("last",)) -> Ended:
     named = [word for system in systems for word in ("--config", f"{system}.yaml")]
-    judged = [*judge_options(place / "judge"), "--judge.repairs", "0"] if judge else []
-    return command(
-        place, "infer.py", "evaluate", *named, "--questions", "questions.json", "--out", out, "--resamples", "50",
-        *judged, *more,
-    )  # fmt: skip
+    typed = ("--questions", "questions.json", "--out", out, "--resamples", "50", *judge_options(place / "judge"))
+    return command(place, "infer.py", "evaluate", *named, *typed, "--judge.repairs", "0", *more)
 
 
 @pytest.fixture(scope="module")
 def single(place: Path) -> Path:
     ended = evaluate(place, "single")
     assert ended.code == 0, ended.err
-    assert not (place / "single.partial").exists()
     return place / "single"
-
-
-@pytest.fixture(scope="module")
-def compared(place: Path) -> Path:
-    ended = evaluate(place, "compared", systems=("first", "last"))
-    assert ended.code == 0, ended.err
-    assert not (place / "compared.partial").exists()
-    return place / "compared"
 
 
 def credits(records: list[dict[str, Any]]) -> np.ndarray:
@@ -91,84 +78,61 @@ def relevance(records: list[dict[str, Any]]) -> np.ndarray:
     return np.array([[place_of[hit["title"]] % 2 == 0 for hit in record["evidence"]] for record in records], float)
 
 
+def correct(out: Path) -> np.ndarray:
+    """(N,) what the records say of each answer, NaN where the verdict is invalid."""
+    return np.array([np.nan if r["judged_correct"] is None else r["judged_correct"] for r in questions(out)])
+
+
 def test_the_figures_are_those_of_a_plain_loop(single: Path) -> None:
-    records = questions(single)
+    records, found = questions(single), cells(single)
     credit, relevant = credits(records), relevance(records)
-    assert len(set(credit[~np.isnan(credit)])) == 3
-    assert np.isnan(credit).any()
-    assert 0 < relevant.mean() < 1
-    found = cells(single)
-    judged = {row: value for (table, row, column), value in found.items() if (table, column) == ("judged", "mean")}
     known = credit[~np.isnan(credit)]
-    assert judged["answers correct %"] == pytest.approx(100 * (known == 1).mean(), rel=1e-5)
-    assert judged["answers correct %, half credit"] == pytest.approx(100 * known.mean(), rel=1e-5)
+    assert len({*known}) == 3
+    assert len(known) < len(credit)
+    assert 0 < relevant.mean() < 1
+    expected = {
+        "answers correct %": (known == 1).mean(), "answers correct %, half credit": known.mean(),
+        "judged P@5 %": relevant.sum(axis=1).mean() / 5, "judged H@5 %": relevant.any(axis=1).mean(),
+    }  # fmt: skip
+    assert {row: value for (table, row, column), value in found.items() if (table, column) == ("judged", "mean")} == {
+        row: pytest.approx(100 * value, rel=1e-5) for row, value in expected.items()
+    }
     assert found["judged", "answers correct %", "questions"] == len(known)
-    assert found["judged", "answers correct %", "failed verdicts"] == np.isnan(credit).sum()
-    assert judged["judged P@5 %"] == pytest.approx(100 * relevant.sum(axis=1).mean() / 5, rel=1e-5)
-    assert judged["judged H@5 %"] == pytest.approx(100 * relevant.any(axis=1).mean(), rel=1e-5)
-    np.testing.assert_array_equal([np.nan if r["judged_correct"] is None else r["judged_correct"] for r in records],
-                                  np.where(np.isnan(credit), np.nan, credit == 1))  # fmt: skip
-
-
-def test_freshqa_is_measured_by_the_judge_and_by_kind(place: Path) -> None:
-    """Its questions ship no passages, so the user's own index is searched; the split TEST alone is asked."""
-    kinds = ("never-changing", "fast-changing", "never-changing", "false-premise")
-    rows = [
-        FRESHQA | {
-            "id": str(number), "split": "TEST" if number < 8 else "DEV", "question": row["question"],
-            "answer_0": row["answer"], "answer_1": None,
-            "false_premise": str(kinds[number % 4] == "false-premise").upper(),
-            "fact_type": kinds[number % 4].replace("false-premise", "slow-changing"),
-        }
-        for number, row in enumerate(ROWS)
-    ]  # fmt: skip
-    (place / "fresh.csv").write_text(as_csv(rows), newline="")
-    more = ("--layout", "freshqa", "--questions", "fresh.csv:TEST", "--judge.verdicts", "[answers]")
-    ended = evaluate(place, "fresh", *more)
-    assert ended.code == 0, ended.err
-    records = questions(place / "fresh")
-    assert len(records) == 8
-    credit = credits(records)
-    found = cells(place / "fresh")
-    assert found["judged", "answers correct %", "mean"] == pytest.approx(
-        100 * (credit[~np.isnan(credit)] == 1).mean(), rel=1e-5
-    )
-    for kind, places in (("never-changing", [0, 2, 4, 6]), ("fast-changing", [1, 5]), ("false-premise", [3, 7])):
-        known = credit[places][~np.isnan(credit[places])]
-        assert found["judged by kind", kind, "questions"] == len(places)
-        mean = found.get(("judged by kind", kind, "answers correct %, half credit"))
-        assert mean == (pytest.approx(100 * known.mean(), rel=1e-5) if len(known) else None)
-    assert report(place / "fresh")["questions"]["sha256"] == sha256(place / "fresh.csv")
+    assert found["judged", "answers correct %", "failed verdicts"] == len(credit) - len(known)
+    np.testing.assert_array_equal(correct(single), np.where(np.isnan(credit), np.nan, credit == 1))
+    for place, kind in enumerate(("bridge", "comparison")):
+        assert found["judged by kind", kind, "questions"] == 5
+        half = found["judged by kind", kind, "answers correct %, half credit"]
+        assert half == pytest.approx(100 * np.nanmean(credit[place::2]), rel=1e-5)
 
 
 def test_the_report_carries_verdicts_prompts_failures_and_costs(single: Path, place: Path) -> None:
-    record = report(single)["judge"]
-    prompt = Prompt.load(str(place / "judge" / "answer_prompt.yaml"))
+    record, found = report(single)["judge"], cells(single)
     assert record["model"] == Judge.name
-    assert record["prompts"]["answers"] == {"name": "answer_prompt", "hash": prompt.hash}
-    found = cells(single)
+    hashed = Prompt.load(str(place / "judge" / "answer_prompt.yaml")).hash
+    assert record["prompts"]["answers"] == {"name": "answer_prompt", "hash": hashed}
     assert record["verdicts"] == found["judge costs", "all", "verdicts"]
     assert sum(record["failures"].values()) == found["judge costs", "all", "failed"]
     assert ("judge costs", "all", "US dollars") not in found  # a local model has no price
     assert found["judge costs", "all", "calls"] == record["verdicts"]  # no repairs
     assert found["judge costs", "all", "tokens written"] > 0
     assert '"not relevant"' in (single / "report.html").read_text()
-    first = questions(single)[0]["judge"]
-    assert set(first) == {"answer", "passages"}
-    assert [each["id"] for each in first["passages"]] == [hit["id"] for hit in questions(single)[0]["evidence"]]
+    first = questions(single)[0]
+    assert set(first["judge"]) == {"answer", "passages"}
+    assert [each["id"] for each in first["judge"]["passages"]] == [hit["id"] for hit in first["evidence"]]
 
 
-def test_several_systems_have_one_judge(compared: Path, single: Path) -> None:
+def test_several_systems_have_one_judge(place: Path, single: Path) -> None:
+    ended = evaluate(place, "compared", systems=("first", "last"))
+    assert ended.code == 0, ended.err
+    compared = place / "compared"
+    assert not (place / "compared.partial").exists()
     found, alone = cells(compared), measured_cells(single)
     of_last = {key: value for key, value in measured_cells(compared / "last").items() if key[0] == "judged"}
     assert of_last == {key: value for key, value in alone.items() if key[0] == "judged"}
     for column, row in (("judged correct %", "answers correct %"), ("judged P@5 %", "judged P@5 %")):
         assert found["quality", "last", column] == alone["judged", row, "mean"]
-    first, last = (
-        np.array([np.nan if r["judged_correct"] is None else r["judged_correct"] for r in questions(compared / name)])
-        for name in ("first", "last")
-    )
-    both = 100 * (last - first)
+    both = 100 * (correct(compared / "last") - correct(compared / "first"))
     assert found["differences", "last", "judged correct, points"] == pytest.approx(np.nanmean(both), rel=1e-5)
     # both systems found the same passages: their verdicts were asked for once
     both_costs = found["judge costs", "passages", "verdicts"]
@@ -176,46 +140,26 @@ def test_several_systems_have_one_judge(compared: Path, single: Path) -> None:
     assert set(report(compared)["judge"]["means"]) == {"first", "last"}
 
 
-def test_without_a_judge_one_line_says_so(place: Path) -> None:
-    ended = evaluate(place, "plain", judge=False)
-    assert ended.code == 0, ended.err
-    assert ended.out.count("not measured: no judge is configured") == 1
-    assert report(place / "plain")["judge"] is None
+def test_only_some_verdicts_by_one_model_that_is_loaded_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one split of FreshQA, whose questions ship no passages: the user's own index is searched."""
+    rows = [FRESHQA | {"split": split, "question": ROWS[0]["question"]} for split in ("TEST", "DEV")]
+    (place / "fresh.csv").write_text(as_csv(rows), newline="")
+    loaded, most, reply = list[Judge](), list[int](), Judge.reply
 
-
-def test_an_interrupted_evaluation_asks_only_what_is_missing(
-    place: Path, single: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Chat] = []
-    reply, most = Judge.reply, 20
-
-    def stops(self: Judge, chats: Sequence[Chat]) -> list[Reply]:
-        if len(asked) + len(chats) > most:
-            raise KeyboardInterrupt
-        asked.extend(chats)
+    @wraps(reply)
+    def counted(self: Judge, chats: Any) -> Any:
+        most.append(len(chats))
         return reply(self, chats)
 
-    monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 4)
-    monkeypatch.setattr(Judge, "reply", stops)
-    assert evaluate(place, "stopped").code == INTERRUPTED
-    assert 16 < len(asked) <= 20
-    assert [*(place / "stopped.partial").glob("verdicts-*.jsonl")]
-    most = 10_000
-    ended = evaluate(place, "stopped")
-    assert ended.code == 0, ended.err
-    assert len({repr(chat) for chat in asked}) == len(asked) == report(single)["judge"]["verdicts"]  # each once
-    assert measured_cells(place / "stopped") == measured_cells(single)
-    assert not (place / "stopped.partial").exists()
-
-
-def test_only_some_verdicts_by_one_model_that_is_loaded_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[Judge] = []
     monkeypatch.setattr(Judge, "load", lambda self: loaded.append(self), raising=False)
-    ended = evaluate(
-        place, "some", "--judge.verdicts", "[passages]", "--judge.passages", "2", systems=("first", "last")
-    )
+    monkeypatch.setattr(Judge, "reply", counted)
+    monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 2)  # what is saved before more is asked
+    more = ("--layout", "freshqa", "--questions", "fresh.csv:TEST", "--judge.passages", "2")
+    ended = evaluate(place, "some", *more, "--judge.verdicts", "[passages]", systems=("first", "last"))
     assert ended.code == 0, ended.err
-    assert len(loaded) == 1
+    assert (len(loaded), max(most)) == (1, 2)
+    assert len(questions(place / "some/last")) == 1
+    assert report(place / "some")["questions"]["sha256"] == sha256(place / "fresh.csv")
     judged = {row for (table, row, _), value in measured_cells(place / "some/last").items() if table == "judged"}
     assert judged == {"judged H@2 %", "judged P@2 %"}
     assert "(--judge.verdicts)" in reasons(place / "some/last")["judged", "answers correct %", "mean"]

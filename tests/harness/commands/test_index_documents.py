@@ -43,10 +43,16 @@ def test_answers_cite_document_and_headings_and_print_the_table(folder: Path) ->
     assert table["metadata"]["headings"] == ["Ratings of the Corda"]
 
 
-def test_a_text_of_several_documents_is_shown_once_with_all_of_them(folder: Path) -> None:
+def test_equal_texts_and_equal_documents_are_shown_once_with_all_their_names(folder: Path) -> None:
     warning = "# {0}\n\n{0} pumps water.\n\n## Warning\n\nDisconnect the mains before cleaning.\n"
-    write_files(folder / "manuals", {f"{name}.md": warning.format(name) for name in ("xeno", "yari", "zeta")})
-    index(folder)
+    copies = {f"{name}.md": warning.format(name) for name in ("xeno", "yari", "zeta")}
+    write_files(folder / "manuals", {**copies, "copy of alba.md": manual("Alba")})
+    ended = index(folder)
+    assert "6 documents (6 read), 20 segments" in ended.err
+    assert "left out: 1 the same content as another" in ended.err
+    assert report(folder)["copy of alba.md"]["copy_of"] == "alba.md"
+    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--system.k", "1", "--question", "Alba pump")
+    assert "1. Manual of the Alba [alba.md (also copy of alba.md)]" in asked.out
     asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "disconnect mains cleaning", "--json")
     evidence = [hit["passage"] for hit in json.loads(asked.out)["evidence"]]
     (shown,) = [passage for passage in evidence if passage["text"].startswith("Disconnect")]
@@ -55,32 +61,13 @@ def test_a_text_of_several_documents_is_shown_once_with_all_of_them(folder: Path
 
 
 def test_only_what_has_changed_is_read_again(folder: Path) -> None:
-    index(folder)
-    before = {row["metadata"]["document"]: row for row in passages(folder)}
-    assert before.keys() == {"alba.md", "brune.md", "old/corda.md"}
-
-    (folder / "manuals/alba.md").touch()
-    ended = index(folder)
-    assert "3 documents (0 read, 3 unchanged)" in ended.err
-    assert "the index is up to date" in ended.err
-
-    (folder / "manuals/alba.md").write_text(manual("Alba deluxe"))
-    ended = index(folder)
-    assert "3 documents (1 read, 2 unchanged)" in ended.err
-    texts = {row["text"] for row in passages(folder)}
-    assert ("The Alba deluxe is a pump." in texts, "The Alba is a pump." in texts) == (True, False)
-
-    (folder / "manuals/brune.md").unlink()
-    ended = index(folder)
-    assert "2 documents (0 read, 2 unchanged)" in ended.err
-    assert {row["metadata"]["document"] for row in passages(folder)} == {"alba.md", "old/corda.md"}
-    kept = sorted(path.name for path in (folder / "indexes/manuals.documents/read").iterdir())
-    assert kept == sorted(row["sha256"][:32] for row in report(folder).values())
-
-
-def test_a_renamed_document_is_not_read_again_and_cited_by_its_new_name(folder: Path) -> None:
     write_files(folder / "manuals", {"notes.md": "No heading and no title.\n"})
     index(folder)
+    (folder / "manuals/alba.md").touch()
+    ended = index(folder)
+    assert "4 documents (0 read, 4 unchanged)" in ended.err
+    assert "the index is up to date" in ended.err
+
     stored = folder / "indexes/manuals.documents/read"
     read_at = {path: path.stat().st_mtime_ns for path in stored.glob("*/*/document.jsonl")}
     (folder / "manuals/alba.md").rename(folder / "manuals/alba-2.md")
@@ -88,24 +75,24 @@ def test_a_renamed_document_is_not_read_again_and_cited_by_its_new_name(folder: 
     index(folder)
     assert {path: path.stat().st_mtime_ns for path in stored.glob("*/*/document.jsonl")} == read_at
     titles = {row["metadata"]["document"]: row["title"].split(" > ")[0] for row in passages(folder)}
-    assert titles["alba-2.md"] == "Manual of the Alba"
-    assert titles["remarks.md"] == "remarks"  # a document without a title has its file's name
-    assert not {"alba.md", "notes.md"} & titles.keys()
-
-
-def test_all_kinds_of_index_share_what_was_read(folder: Path, encoder_folder: str) -> None:
-    assert "(3 read)" in index(folder).err
-    dense = ("--dense.encoder", encoder_folder, "--device", "cpu")
-    ended = index(folder, *dense, out="indexes/dense", kind="dense")
-    assert "(0 read, 3 unchanged)" in ended.err
-    assert open_index(folder / "indexes/dense").corpus == open_index(folder / "indexes/lexical").corpus
-    retriever = DenseRetriever(folder / "indexes/dense", "cpu")
-    assert {hit.passage.metadata["document"] for hit in retriever.search(["Alba"], 20)[0]} == {  # type: ignore[index]
-        "alba.md", "brune.md", "old/corda.md",
+    of_names = {name: f"Manual of the {name}" for name in ("Alba", "Brune", "Corda")}
+    assert titles == {  # a document without a title has its file's name
+        "alba-2.md": of_names["Alba"], "brune.md": of_names["Brune"], "old/corda.md": of_names["Corda"],
+        "remarks.md": "remarks",
     }  # fmt: skip
 
+    (folder / "manuals/alba-2.md").write_text(manual("Alba deluxe"))
+    (folder / "manuals/brune.md").unlink()
+    assert "3 documents (1 read, 2 unchanged)" in index(folder).err
+    rows = passages(folder)
+    texts = {row["text"] for row in rows}
+    assert ("The Alba deluxe is a pump." in texts, "The Alba is a pump." in texts) == (True, False)
+    assert {row["metadata"]["document"] for row in rows} == {"alba-2.md", "old/corda.md", "remarks.md"}
+    kept = sorted(path.name for path in stored.iterdir())
+    assert kept == sorted(row["sha256"][:32] for row in report(folder).values())
 
-def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
+
+def test_workers_change_nothing_and_all_kinds_of_index_share_what_was_read(folder: Path, encoder_folder: str) -> None:
     write_files(folder / "manuals", {f"more/{name}.md": manual(name) for name in "abcdefghij"})
     write_files(folder / "manuals", {"more/copy.md": manual("d"), "more/broken.md": b"\xff\xfe\xfd", "z.md": ""})
     found = []
@@ -117,6 +104,13 @@ def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
             row.pop("seconds", None)
         found.append((digests(folder / "indexes" / workers), rows))
     assert found[0] == found[1]
+    ended = index(
+        folder, "--dense.encoder", encoder_folder, "--device", "cpu", *kept, out="indexes/dense", kind="dense"
+    )
+    assert "(0 read, 14 unchanged)" in ended.err
+    assert open_index(folder / "indexes/dense").corpus == open_index(folder / "indexes/3").corpus
+    (hits,) = DenseRetriever(folder / "indexes/dense", "cpu").search(["Alba"], 90)
+    assert {"alba.md", "brune.md", "old/corda.md"} <= {(hit.passage.metadata or {})["document"] for hit in hits}
 
 
 def is_alive(pid: int) -> bool:
@@ -174,21 +168,3 @@ def test_an_index_of_other_documents_is_not_replaced(folder: Path) -> None:
     refused(command(folder, "infer.py", *typed), 2, "another --reading.document_cache")
     ended = command(folder, "infer.py", *typed, "--reading.document_cache", "indexes/others")
     refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, labels)")
-
-
-def test_the_same_document_under_two_names_is_indexed_once_and_cited_by_both(folder: Path) -> None:
-    write_files(folder / "manuals", {"copy of alba.md": manual("Alba")})
-    ended = index(folder)
-    assert "3 documents (3 read), 14 segments" in ended.err
-    assert "left out: 1 the same content as another" in ended.err
-    assert report(folder)["copy of alba.md"]["copy_of"] == "alba.md"
-    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--system.k", "1", "--question", "Alba pump")
-    assert "1. Manual of the Alba [alba.md (also copy of alba.md)]" in asked.out
-
-
-def test_strict_ends_before_the_index_is_built(folder: Path) -> None:
-    write_files(folder / "manuals", {"broken.md": ""})
-    ended = index(folder, "--reading.strict", fails=True)
-    refused(ended, 65, "1 documents of manuals could not be read; the first: broken.md: ", "Omit --reading.strict")
-    assert not (folder / "indexes/lexical").exists()
-    index(folder)

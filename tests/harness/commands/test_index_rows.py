@@ -38,27 +38,18 @@ def dense(checkpoints: dict[str, Path]) -> DenseOptions:
     return DenseOptions(str(checkpoints["bert"]), max_tokens=32)
 
 
-@pytest.mark.parametrize("kind", ["bm25", "links", "dense"])
-def test_they_are_counted(kind: str, dense: DenseOptions, capsys: pytest.CaptureFixture) -> None:
-    index(Path("out"), "c.jsonl", kind, dense=dense, device="cpu", workers=1 if kind == "bm25" else None)
-    assert [passage.corpus_id for passage in open_index(Path("out"), kind).stored] == ["t", "p", "l"]
-    said = capsys.readouterr().err.splitlines()
-    if kind == "dense":
-        assert said.pop().startswith(CUT)
-    assert said[-3:] == COUNTED
-
-
 def test_several_kinds_are_built_side_by_side_and_rows_are_counted_once(
     dense: DenseOptions, capsys: pytest.CaptureFixture
 ) -> None:
-    index(Path("out"), "c.jsonl", ["bm25", "dense"], dense=dense, device="cpu")
-    indexes = {kind: open_index(Path("out") / kind, kind) for kind in ("bm25", "dense")}
-    assert [*indexes["bm25"].stored] == [*indexes["dense"].stored]
-    said = capsys.readouterr().err.splitlines()
-    assert [said.count(line) for line in COUNTED] == [1, 1, 1]
-    for kind in ("bm25", "dense"):  # each as if it were built alone
+    index(Path("out"), "c.jsonl", ["bm25", "links", "dense"], dense=dense, device="cpu")
+    *said, cut = [line for line in capsys.readouterr().err.splitlines() if "a passage" in line]
+    assert said == COUNTED
+    assert cut.startswith(CUT)
+    for kind in ("bm25", "links", "dense"):  # each as if it were built alone
+        built = open_index(Path("out") / kind, kind)
+        assert [passage.corpus_id for passage in built.stored] == ["t", "p", "l"]
         index(Path("alone"), "c.jsonl", kind, dense=dense, device="cpu", overwrite=True)
-        assert indexes[kind].recipe == open_index(Path("alone"), kind).recipe
+        assert built.recipe == open_index(Path("alone"), kind).recipe
     with pytest.raises(UserError, match=r"--kind names no kind"):
         index(Path("out"), "c.jsonl", [])
 

@@ -37,17 +37,9 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def arguments(*more: str, retriever: str = BM25) -> tuple[str, ...]:
-    typed = ("--retriever", retriever, "--retriever.index", "index", "--questions", "train.json")
-    return "label", *typed, "--out", "labels/train.jsonl", *more
-
-
-def label(place: Path, *more: str, retriever: str = BM25) -> Ended:
-    return command(place, "infer.py", *arguments(*more, retriever=retriever))
-
-
-def feedback(index: str) -> str:
-    return json.dumps([{"class_path": BM25, "init_args": {"index": index}}])
+def label(place: Path, *more: str) -> Ended:
+    typed = ("--retriever", BM25, "--retriever.index", "index", "--questions", "train.json")
+    return command(place, "infer.py", "label", *typed, "--out", "labels/train.jsonl", *more)
 
 
 def test_the_file_and_the_last_line(place: Path) -> None:
@@ -70,7 +62,8 @@ def test_the_file_and_the_last_line(place: Path) -> None:
 def test_the_passages_of_another_retriever_join_and_the_labels_stay_those_of_the_first(place: Path) -> None:
     assert label(place, "--passages", "1").code == 0
     (alone,) = word_label_rows(str(place / "labels/train.jsonl"))
-    ended = label(place, "--passages", "2", "--half_rank", "1", "--feedback_retrievers", feedback("saturated"))
+    feedback = json.dumps([{"class_path": BM25, "init_args": {"index": "saturated"}}])
+    ended = label(place, "--passages", "2", "--half_rank", "1", "--feedback_retrievers", feedback)
     assert ended.code == 0, ended.err
     # without saturation by k1, all with "kiln" score alike
     (labels,) = word_label_rows(str(place / "labels/train.jsonl"))
@@ -88,16 +81,7 @@ def test_questions_without_gold_passages_in_the_index_are_skipped_and_counted(pl
     assert "; 1 questions skipped" in label(place, "--limit", "2").err
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ((), "1 of 2 batches are there from an earlier run"),
-        (("--depth", "3"), "saved by a run that differs in: depth. Starting over."),
-    ],
-)
-def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(
-    place: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], said: str
-) -> None:
+def test_ctrl_c_keeps_what_is_done(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "train.json").write_text(json.dumps([row(f"q{number}", "kiln") for number in range(20)]))
     search, calls = Bm25Retriever.search, []
 
@@ -108,11 +92,11 @@ def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(
         return search(retriever, queries, k)
 
     monkeypatch.setattr(Bm25Retriever, "search", stopped)
-    ended = label(place)
-    assert (ended.code, len(calls)) == (130, 3)
-    assert said in label(place, *more).err
+    assert (label(place).code, len(calls)) == (130, 3)
+    assert "1 of 2 batches are there from an earlier run" in label(place).err
     assert {path.name for path in (place / "labels").iterdir()} == {"train.jsonl", "train.jsonl.sha256"}
-    written = (place / "labels/train.jsonl").read_bytes()
     assert len([*word_label_rows(str(place / "labels/train.jsonl"))]) == 20
-    label(place, *more)
-    assert (place / "labels/train.jsonl").read_bytes() == written
+    calls.clear()
+    assert label(place, "--out", "labels/other.jsonl").code == 130
+    said = label(place, "--out", "labels/other.jsonl", "--depth", "3").err
+    assert "saved by a run that differs in: depth. Starting over." in said

@@ -59,11 +59,18 @@ def mined(id_: str = "q1") -> Sequence[Passage]:
     return read_mined(["mined.jsonl"])[id_]
 
 
-def found_in(file: str, id_: str = "q1") -> dict[str, list[str]]:
-    return read_mined([file])[id_].hits
+def hits() -> dict[str, list[str]]:
+    """The titles that each anchor found, by the anchor's."""
+    titles = {passage.id: passage.title for passage in CORPUS}
+    found = read_mined(["mined.jsonl"])["q1"].hits
+    return {titles[anchor]: [titles[id_] for id_ in own] for anchor, own in found.items()}
 
 
 def test_both_stages_are_mined_and_gold_is_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    earlier = '{"question_id": "q0", "passages": []}\n'
+    (place / "mined.jsonl").write_text(earlier)
+    assert run(questions="nowhere.json") == 66
+    assert (place / "mined.jsonl").read_text() == earlier
     assert run() == 0
     # first stage, "kiln": south (twice the word), north, west.  Second stage, with each of them: east and far.
     assert mined()[0] == NOISE  # best ranks first
@@ -71,9 +78,9 @@ def test_both_stages_are_mined_and_gold_is_left_out(place: Path, capsys: pytest.
     assert "mined.jsonl: 3 hard negatives for 1 questions." in capsys.readouterr().err
     (line,) = (place / "mined.jsonl").read_text().splitlines()
     assert json.loads(line)["passages"][0] == {"title": "south", "text": "kiln kiln"}
+    # q* of south: "kiln south kiln kiln", of north: "kiln north kiln amber". West, gold by its title alone, is left out
+    assert hits() == {"south": ["north"], "north": ["south", "east"]}
 
-
-def test_copies_of_gold_passages_are_no_negatives(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copies = [Passage.of("north (copy)", "Kiln  amber"), Passage.of("", "west: kiln delta meadow")]
     build_bm25([*CORPUS, *copies], place / "index", build=Build(overwrite=True))
     assert run() == 0
@@ -88,32 +95,18 @@ def test_a_second_retriever_searches_the_second_stage(place: Path) -> None:
     links = ("--second_retriever", "harness.retrievers.links.LinkRetriever", "--second_retriever.index")
     assert run(*links, "links") == 0
     assert set(mined()) == {NOISE}  # of the first stage
-    assert found_in("mined.jsonl") == {GOLD.id: [], NOISE.id: []}
+    assert hits() == {"north": [], "south": []}
     build_links(CORPUS[1:], place / "other")
     assert run(*links, "other", "--out", "refused.jsonl") == 74
     assert not (place / "refused.jsonl").exists()
 
 
-def test_the_file_says_which_passage_found_which(place: Path) -> None:
-    assert run() == 0
-    names = {passage.id: passage.title for passage in CORPUS}
-    hits = {names[anchor]: [names[id_] for id_ in found] for anchor, found in found_in("mined.jsonl").items()}
-    # q* of south: "kiln south kiln kiln", of north: "kiln north kiln amber". West, gold by its title alone, is left out
-    assert hits == {"south": ["north"], "north": ["south", "east"]}
-    assert run("--per_question", "1") == 0  # east is not kept
-    hits = {names[anchor]: [names[id_] for id_ in found] for anchor, found in found_in("mined.jsonl").items()}
-    assert hits == {"south": ["north"], "north": ["south"]}
-
-
 def test_the_question_stands_as_often_as_its_weight_says(place: Path) -> None:
     (place / "train.json").write_text(json.dumps([row("q1", "delta")]))
-    order = {}
-    for weight in "12":
-        assert run("--question_weight", weight) == 0
-        order[weight] = found_in("mined.jsonl")[GOLD.id]
     # "delta kiln amber": "amber", in a shorter passage, is worth more than one "delta" and less than two
-    assert order["1"] == [BEHIND_GOLD.id, BEHIND_HIDDEN.id, NOISE.id]
-    assert order["2"] == [BEHIND_HIDDEN.id, BEHIND_GOLD.id, NOISE.id]
+    for weight, order in (("1", ["east", "far", "south"]), ("2", ["far", "east", "south"])):
+        assert run("--question_weight", weight) == 0
+        assert hits()["north"] == order
 
 
 def test_gold_documents_are_joined_even_where_the_question_does_not_find_them(place: Path) -> None:
@@ -124,27 +117,21 @@ def test_gold_documents_are_joined_even_where_the_question_does_not_find_them(pl
     assert set(mined()) == {BEHIND_HIDDEN, NOISE, BEHIND_GOLD}
 
 
-def test_the_options_bound_what_is_found(place: Path) -> None:
-    assert run("--per_question", "1") == 0
-    assert mined() == [NOISE]
-    assert run("--anchors", "1") == 0  # south, the first, leads nowhere: "far" is behind the third
-    assert set(mined()) == {NOISE, BEHIND_GOLD}
-    assert run("--depth", "1") == 0  # one first-stage document, and one more for the gold one that may be among them
-    assert set(mined()) == {NOISE, BEHIND_GOLD}
-    assert run("--anchors", "0") == 0
-    assert mined() == [NOISE]  # east is behind north, far behind west
-    assert found_in("mined.jsonl") == {}
-
-
-def test_an_earlier_file_is_replaced_and_kept_where_the_command_fails(place: Path) -> None:
-    earlier = '{"question_id": "q0", "passages": []}\n'
-    (place / "mined.jsonl").write_text(earlier)
-    assert run(questions="nowhere.json") == 66
-    assert (place / "mined.jsonl").read_text() == earlier
-    assert run() == 0
-    first = (place / "mined.jsonl").read_bytes()
-    assert run() == 0
-    assert (place / "mined.jsonl").read_bytes() == first
+@pytest.mark.parametrize(
+    ("option", "found", "anchors"),
+    [
+        ("--per_question", [NOISE], {"south": ["north"], "north": ["south"]}),  # east is not kept
+        ("--anchors", [NOISE, BEHIND_GOLD], None),  # south, the first, leads nowhere: "far" is behind the third
+        ("--depth", [NOISE, BEHIND_GOLD], None),  # one first-stage document, and one more for the gold one among them
+        ("--anchors=0", [NOISE], {}),  # east is behind north, far behind west
+    ],
+)
+def test_the_options_bound_what_is_found(
+    place: Path, option: str, found: list[Passage], anchors: dict[str, list[str]] | None
+) -> None:
+    assert run(option if "=" in option else f"{option}=1") == 0
+    assert [*mined()] == found
+    assert anchors is None or hits() == anchors
 
 
 def test_several_files_and_more_questions_than_fit_a_chunk(place: Path) -> None:

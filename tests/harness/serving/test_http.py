@@ -63,8 +63,12 @@ def rerag(folder: Path) -> ReRag:
 
 @pytest.fixture(scope="module")
 def client(rerag: ReRag) -> Iterator[TestClient]:
-    with TestClient(create_app(served_system(rerag, LIMITS), LIMITS)) as found:
+    with serving(rerag) as found:
         yield found
+
+
+def serving(system: Any, limits: ServingLimits = LIMITS) -> TestClient:
+    return TestClient(create_app(served_system(system, limits), limits), raise_server_exceptions=False)
 
 
 def posted(client: TestClient, path: str, **body: Any) -> Any:
@@ -88,6 +92,19 @@ def test_one_at_a_time_the_answer_is_that_of_the_system_bit_for_bit(client: Test
     several = posted(client, "/ask", question=TEXTS[:3])
     assert [each["question_id"] for each in several] == ["1", "2", "3"]
     assert [each["text"] for each in several] == [rerag.answer(text)[0].text for text in TEXTS[:3]]
+    # earlier turns are part of a question
+    found = posted(client, "/ask", question=TEXTS[0], history=[TEXTS[1]])
+    assert found["text"] == rerag.answer(f"{TEXTS[1]} {TEXTS[0]}")[0].text
+    turns = ("system", "Be brief."), ("user", TEXTS[1]), ("user", TEXTS[0])
+    chat = [{"role": role, "content": text} for role, text in turns]
+    replied = posted(client, "/v1/chat/completions", messages=chat)
+    assert replied["choices"][0]["message"]["content"] == found["text"]
+    # stages are told as they end, and then the answer
+    (first, evidence), (last, answer) = events(client, TEXTS[0])
+    (expected,) = rerag.answer(TEXTS[0])
+    assert (first, last, evidence["stage"]) == ("stage", "answer", "evidence")
+    assert {hit["id"] for hit in evidence["evidence"]} == {hit.passage.id for hit in expected.evidence}
+    assert answer["text"] == expected.text
 
 
 def test_of_many_clients_each_gets_its_own_answer(client: TestClient, rerag: ReRag) -> None:
@@ -103,16 +120,6 @@ def test_of_many_clients_each_gets_its_own_answer(client: TestClient, rerag: ReR
     batches = re.findall(r'rag_batch_requests_(sum|count)\{work="ask"\} (\S+)', client.get("/metrics").text)
     counted = {name: float(value) for name, value in batches}
     assert counted["sum"] >= 2 * counted["count"]  # they shared batches
-
-
-def test_earlier_turns_are_part_of_a_question(client: TestClient, rerag: ReRag) -> None:
-    whole = f"{TEXTS[1]} {TEXTS[0]}"
-    found = posted(client, "/ask", question=TEXTS[0], history=[TEXTS[1]])
-    assert found["text"] == rerag.answer(whole)[0].text
-    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": TEXTS[1]}]
-    chat += [{"role": "user", "content": TEXTS[0]}]
-    replied = posted(client, "/v1/chat/completions", messages=chat)
-    assert replied["choices"][0]["message"]["content"] == found["text"]
 
 
 def test_search_gives_the_retrievers_passages(client: TestClient, rerag: ReRag) -> None:
@@ -131,8 +138,7 @@ def test_rerank_has_the_shapes_of_other_servers(client: TestClient, rerag: ReRag
     logits = rerag.model.estimator.scores([(TEXTS[0], passage) for passage in map(_untitled, texts)])  # type: ignore[union-attr]
     best = sorted(range(5), key=lambda place: -logits[place])
     found = posted(client, "/rerank", query=TEXTS[0], texts=texts, raw_scores=True, return_text=True)
-    assert [each["text"] for each in found] == [texts[place] for place in best]
-    assert [each["index"] for each in found] == best
+    assert [(each["text"], each["index"]) for each in found] == [(texts[place], place) for place in best]
     assert [each["score"] for each in found] == pytest.approx([logits[place] for place in best], abs=1e-5)
     for path in ("/rerank", "/v1/rerank", "/v2/rerank"):
         results = posted(client, path, model="any", query=TEXTS[0], documents=texts, top_n=2)["results"]
@@ -149,13 +155,12 @@ def _untitled(text: str) -> Passage:
 
 
 def test_a_part_alone_reranks_and_a_system_without_one_says_so(folder: Path) -> None:
-    limits = ServingLimits()
-    with TestClient(create_app(served_part(folder / "serving", limits, "cpu", "fp32"), limits)) as alone:
+    with TestClient(create_app(served_part(folder / "serving", LIMITS, "cpu", "fp32"), LIMITS)) as alone:
         assert len(posted(alone, "/rerank", query="where", texts=["one", "two"])) == 2
         assert alone.post("/ask", json={"question": "where"}).status_code == 404
         assert alone.get("/health").json()["parts"] == ["rerank"]
     system = DrRag(Bm25Retriever(folder / "bm25"), scorer=Digest())  # type: ignore[arg-type]
-    with TestClient(create_app(served_system(system, limits), limits)) as pairs:
+    with serving(system) as pairs:
         documents = [passage.text for passage in PASSAGES[:4]]
         found = posted(pairs, "/rerank", query="where", texts=documents)
         pairs_of = [*combinations(documents, 2)]
@@ -172,10 +177,9 @@ def test_a_part_alone_reranks_and_a_system_without_one_says_so(folder: Path) -> 
 
 
 def test_a_rewriters_queries_are_given(folder: Path) -> None:
-    limits = ServingLimits()
     rewriter = TableRewriter({TEXTS[0]: {"gqr": ["born where"]}})
     system = Dmqr(Bm25Retriever(folder / "bm25"), rewriter, ("gqr",), fusion="rrf")
-    with TestClient(create_app(served_system(system, limits), limits)) as found:
+    with serving(system) as found:
         assert posted(found, "/rewrite", question=TEXTS[0])["queries"] == {"gqr": ["born where"]}
         wrong = found.post("/rewrite", json={"question": TEXTS[0], "strategies": ["none"]})
         assert wrong.status_code == 422
@@ -185,12 +189,8 @@ def test_a_rewriters_queries_are_given(folder: Path) -> None:
 
 def test_nobody_is_told_of_the_questions_of_others(folder: Path) -> None:
     """A retriever with several queries within a system has questions of its own, whose ids are nobody's."""
-    limits = ServingLimits(wait_ms=300)
     inner = MultiQueryRetriever(Bm25Retriever(folder / "bm25"), TableRewriter({}), ("gqr",), fusion="rrf")
-    with (
-        TestClient(create_app(served_system(RetrieveRead(inner), limits), limits)) as found,
-        ThreadPoolExecutor(2) as pool,
-    ):
+    with serving(RetrieveRead(inner), ServingLimits(wait_ms=300)) as found, ThreadPoolExecutor(2) as pool:
         told = [*pool.map(lambda text: events(found, text), TEXTS[:2])]
     for text, other, each in zip(TEXTS[:2], TEXTS[1::-1], told, strict=True):
         assert text in str(each)
@@ -204,15 +204,6 @@ def events(client: TestClient, question: str) -> list[tuple[str, Any]]:
     text = client.post("/ask", json={"question": question, "stream": True}).text
     pairs = [block.split("\n") for block in text.strip().split("\n\n")]
     return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in pairs]
-
-
-def test_stages_are_told_as_they_end_and_then_the_answer(client: TestClient, rerag: ReRag) -> None:
-    (first, evidence), (last, answer) = events(client, TEXTS[0])
-    assert (first, last) == ("stage", "answer")
-    assert evidence["stage"] == "evidence"
-    (expected,) = rerag.answer(TEXTS[0])
-    assert {hit["id"] for hit in evidence["evidence"]} == {hit.passage.id for hit in expected.evidence}
-    assert answer["text"] == expected.text
 
 
 @pytest.mark.parametrize(
@@ -238,12 +229,14 @@ def test_a_mistake_is_named(client: TestClient, path: str, body: dict[str, Any],
     assert message in response.json()["error"]["message"]
 
 
-def test_a_body_that_is_no_json_or_too_large_is_refused(client: TestClient) -> None:
-    broken = client.post("/ask", content=b"{", headers={"content-type": "application/json"})
-    assert (broken.status_code, broken.json()["error"]["message"]) == (422, "the body is no JSON")
-    assert client.post("/ask", content=b" " * 2**21).status_code == 413
-    chunks = client.post("/ask", content=iter([b" " * 2**19] * 3))
-    assert chunks.status_code == 413
+@pytest.mark.parametrize(
+    ("body", "code"), [(b"{", 422), (b" " * 2**21, 413), ([b" " * 2**19] * 3, 413)], ids=["no JSON", "large", "chunks"]
+)
+def test_a_body_that_is_no_json_or_too_large_is_refused(client: TestClient, body: Any, code: int) -> None:
+    sent = body if isinstance(body, bytes) else iter(body)
+    response = client.post("/ask", content=sent, headers={"content-type": "application/json"})
+    assert response.status_code == code
+    assert code == 413 or response.json()["error"]["message"] == "the body is no JSON"
 
 
 NOTED = Answer("1", "", (), notes={"error": "the service is down"})  # of a system that has answered others
@@ -266,8 +259,7 @@ class Slow:
 
 @pytest.fixture(scope="module")
 def slow() -> Iterator[TestClient]:
-    limits = ServingLimits(requests=3, batch_questions=1, wait_ms=0, seconds=1.5)
-    with TestClient(create_app(served_system(Slow(), limits), limits), raise_server_exceptions=False) as found:
+    with serving(Slow(), ServingLimits(requests=3, batch_questions=1, wait_ms=0, seconds=1.5)) as found:
         yield found
 
 

@@ -102,6 +102,10 @@ def test_onnx_answers_as_the_folder_it_comes_from(
     serving, out = tmp_path / "serving", tmp_path / "onnx"
     serving.mkdir()
     expected = save(checkpoints[model], serving)
+    if save is of_words_in_one_segment:
+        with pytest.raises(ArtifactError, match=r"differs by .* nats, allowed 0\.0e\+00: not written"):
+            export_onnx(serving, out, 0.0)
+        assert not out.exists()
     assert export_onnx(serving, out) < model_tolerance(100)
     given, scores = expected()
     session = onnxruntime.InferenceSession(out / "model.onnx", providers=["CPUExecutionProvider"])
@@ -117,29 +121,6 @@ def test_onnx_answers_as_the_folder_it_comes_from(
     sizes = {"P": 1, "T": found["batch"]["input_ids"].shape[1]}
     assert found["log_odds"].shape == tuple(sizes.get(each, each) for each in shape)
     assert sorted(found["batch"]) == sorted(given)
-
-
-@pytest.mark.whole_run
-def test_an_export_that_differs_is_not_written(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    pytest.importorskip("onnxscript")
-    of_pairs(checkpoints["bert"], tmp_path / "serving")
-    with pytest.raises(ArtifactError, match=r"differs by .* nats, allowed 0\.0e\+00: not written"):
-        export_onnx(tmp_path / "serving", tmp_path / "onnx", 0.0)
-    assert not (tmp_path / "onnx").exists()
-
-
-def test_what_is_no_encoder_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    t5, none, rewriter = (tmp_path / name for name in ("t5", "none", "rewriter"))
-    estimator = RelevanceEstimator.build(str(checkpoints["t5"]), 64)
-    for folder in (t5, none, rewriter):
-        folder.mkdir()
-    ReRagModel.of(estimator, None, {}, 8).save(t5)
-    write_manifest(none, "re_rag", "fid; nfkc, single blanks; v1", 64, parts={})
-    write_manifest(rewriter, "rewriter", "x", 64)
-    for folder, held in ((t5, "a generative estimator"), (none, "no estimator"), (rewriter, "a rewriter")):
-        with pytest.raises(UserError, match=f"DMQR-RAG's extractive rewriter; .* holds {held}"):
-            export_onnx(folder, tmp_path / "onnx")
-    assert not (tmp_path / "onnx").exists()
 
 
 @pytest.mark.whole_run

@@ -48,16 +48,17 @@ def test_what_waits_for_the_same_work_is_one_batch_up_to_its_budget(gate: Gate) 
     assert told == [("double", 1), ("double", 2), ("other", 2), ("double", 1), ("double", 1)]
 
 
-def test_one_that_fails_does_not_fail_its_batch(gate: Gate) -> None:
+def test_of_a_failed_batch_what_is_waited_for_is_tried_alone(gate: Gate) -> None:
+    worker = Worker(ServingLimits(wait_ms=0))
+    futures = worker.submit(Work("double", gate, 9), [11, 12, 13, 14])
+    assert gate.begun.wait(30)
+    futures[0].give_up()
     gate.opened.set()
-    worker = Worker(ServingLimits(wait_ms=200))
-    work = Work("double", gate, 3)
-    futures = worker.submit(work, [12, 13, 14])
-    assert (futures[0].result(30), futures[2].result(30)) == (24, 28)
+    assert (futures[1].result(30), futures[3].result(30)) == (24, 28)
     with pytest.raises(UserError, match="unlucky"):
-        futures[1].result(30)
-    assert gate.batches == [[12, 13, 14], [12], [13], [14]]
+        futures[2].result(30)
     worker.close()
+    assert gate.batches == [[11, 12, 13, 14], [12], [13], [14]]
 
 
 def test_the_first_waits_for_others_as_long_as_it_may(gate: Gate) -> None:
@@ -127,17 +128,6 @@ def test_a_panic_and_missing_results_end_neither_the_thread_nor_the_others() -> 
     assert worker.works
     assert worker.submit(work, [2])[0].result(30) == 2
     worker.close()
-
-
-def test_of_a_failed_batch_only_what_is_waited_for_is_tried_again(gate: Gate) -> None:
-    worker = Worker(ServingLimits(wait_ms=0))
-    futures = worker.submit(Work("double", gate, 9), [12, 13, 14])
-    assert gate.begun.wait(30)
-    futures[0].give_up()
-    gate.opened.set()
-    assert futures[2].result(30) == 28
-    worker.close()
-    assert gate.batches == [[12, 13, 14], [13], [14]]
 
 
 def test_sizes_are_of_bytes() -> None:
