@@ -9,7 +9,6 @@ PYTHON belongs to an environment with the engines of others.
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -81,9 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _row(entry: Any, truth: Document, result: ReadDocument) -> Row:
     if result.document is None:
         return f"did not run: {result.note}"
-    scored = asdict(scores(truth, result.document, entry.truth.kind in WITH_TABLES))
-    scored["seconds"] = result.seconds / (entry.pages or 1)
-    return {name: value for name, value in scored.items() if value is not None}
+    scored = scores(truth, result.document, entry.truth.kind in WITH_TABLES)
+    return {**scored, "seconds": result.seconds / (entry.pages or 1)}
 
 
 def _mean_table(entries: Sequence[Any], rows: dict[str, dict[str, Row]]) -> str:

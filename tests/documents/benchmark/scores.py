@@ -7,7 +7,6 @@ What each score means stands in `benchmarks/results/documents/README.md`.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from unicodedata import normalize
 
@@ -30,47 +29,41 @@ Rows = Sequence[Sequence[str]]
 Label = tuple[str, str | tuple[str, ...]]  # kind of node, and a heading's or cell's text, or a section's words
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Scores from 0 to 1; None where the truth holds nothing to find."""
-
-    precision: float | None  # share of the headings read that are true ones
-    recall: float | None  # share of the true headings that were read
-    f1: float | None
-    mhs: float | None  # headings with their text
-    mhs_structure: float | None  # as `mhs`, whatever the text
-    outline: float | None  # headings in their levels, without text between them
-    teds: float | None  # mean over the true tables
-    extra_tables: int | None  # read, but no true one's
-    lost: float  # share of the true words
-    invented: float  # share of the words read
-    pairs_lost: float  # share of the pairs of neighbouring true words that are no neighbours any more
-
-
-def scores(truth: Document, read: Document, judge_tables: bool = True) -> Scores:
+def scores(truth: Document, read: Document, judge_tables: bool = True) -> dict[str, float]:
     """Compare a document with its truth.
 
     Args:
         truth: What it holds.
         read: What was read.
         judge_tables: Whether the truth has its tables.
+
+    Returns:
+        Scores from 0 to 1, those left out of which the truth holds nothing to find: `precision` and `recall` (shares of
+        the headings read and of the true ones), `f1`, `mhs` (headings with their text), `mhs_structure` (whatever the
+        text), `outline` (headings in their levels, without text between them), `teds` (mean over the true tables),
+        `extra_tables` (how many of those read are no true one's), `lost` (share of the true words), `invented` (share
+        of the words read), `pairs_lost` (share of the pairs of neighbouring true words that are no neighbours any more).
     """
     both = [_judged(document, truth.title) for document in (truth, read)]
     true_headings, headings = ([block for block in blocks if isinstance(block, Heading)] for blocks in both)
-    mhs = mhs_structure = outline = 0.0 if true_headings else None
+    found = dict(zip(("precision", "recall", "f1"), heading_scores(true_headings, headings), strict=False))
+    if true_headings:
+        found |= {"mhs": 0.0, "mhs_structure": 0.0, "outline": 0.0}
     if true_headings and headings:
-        whole, outlines = [sections(blocks) for blocks in both], [nested(true_headings), nested(headings)]
-        mhs, outline = (_tree_similarity(*trees) for trees in (whole, outlines))
-        mhs_structure = _tree_similarity(*(sections(blocks, with_text=False) for blocks in both))
-    teds_mean = extra = None
+        found["mhs"] = _tree_similarity(*map(sections, both))
+        found["mhs_structure"] = _tree_similarity(*(sections(blocks, with_text=False) for blocks in both))
+        found["outline"] = _tree_similarity(nested(true_headings), nested(headings))
     if judge_tables:
         true_tables, tables = ([block.rows for block in blocks if isinstance(block, Table)] for blocks in both)
-        teds_mean, matched = table_scores(true_tables, tables)
-        extra = len(tables) - matched
+        mean, matched = table_scores(true_tables, tables)
+        found |= (
+            {"extra_tables": len(tables) - matched}
+            if mean is None
+            else {"teds": mean, "extra_tables": len(tables) - matched}
+        )
     texts = ["\n".join(part for block in blocks for part in _parts(block)) for blocks in both]
-    pairs_lost = fidelity(*texts, in_a_row=2).lost
-    of_headings = heading_scores(true_headings, headings)
-    return Scores(*of_headings, mhs, mhs_structure, outline, teds_mean, extra, *fidelity(*texts), pairs_lost)
+    found["lost"], found["invented"] = fidelity(*texts)
+    return found | {"pairs_lost": fidelity(*texts, in_a_row=2).lost}
 
 
 def _judged(document: Document, title: str) -> list[Block]:
@@ -98,14 +91,14 @@ def _parts(block: Block) -> Iterator[str]:
         yield block.text
 
 
-def heading_scores(true: Sequence[Heading], read: Sequence[Heading]) -> tuple[float | None, float | None, float | None]:
+def heading_scores(true: Sequence[Heading], read: Sequence[Heading]) -> tuple[float, ...]:
     """Precision, recall and F1 of headings, in the order of the document, whatever their levels.
 
     A heading that was read may stand for a true one if their texts are alike without numbers, case, blanks and signs;
     the most headings that keep the order are paired, each once.
     """
     if not true:
-        return None, None, None
+        return ()
     pairs = [0] * (len(read) + 1)
     for one in true:
         above, pairs = pairs, [0]

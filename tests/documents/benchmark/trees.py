@@ -1,12 +1,10 @@
 """Tree edit distance of ordered labelled trees (Zhang and Shasha, 1989), and that of sequences (Levenshtein)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(NamedTuple):
     """An ordered tree."""
 
     label: Any

@@ -26,16 +26,9 @@ def _of_source(read: Callable[[str, str], Document]) -> Callable[[Pages, str], D
     return lambda pages, name: read(pages[0][1].decode("utf-8", "replace"), name)
 
 
-READERS: dict[str, Callable[[Pages, str], Document]] = {
-    "html": html_document,
-    "docx": docx_document,
-    "odt": odt_document,
-    "latex": _of_source(latex_document),
-    "rst": _of_source(rst_document),
-    "asciidoc": _of_source(asciidoc_document),
-    "info": _of_source(info_document),
-    "groff": _of_source(groff_document),
-}
+READERS = {"html": html_document, "docx": docx_document, "odt": odt_document, "latex": _of_source(latex_document)}
+READERS |= {"rst": _of_source(rst_document), "asciidoc": _of_source(asciidoc_document)}
+READERS |= {"info": _of_source(info_document), "groff": _of_source(groff_document)}
 
 
 def true_document(entry: Any, folder: Path) -> Document:
