@@ -30,3 +30,13 @@ def text_page(rows: Sequence[tuple[float, float, str, str, float]]) -> Draw:
             canvas.drawString(left, canvas._pagesize[1] - baseline, text)
 
     return draw
+
+
+def both(*draws: Draw) -> Draw:
+    """Several drawings on a page."""
+
+    def draw(canvas: Any) -> None:
+        for one in draws:
+            one(canvas)
+
+    return draw

@@ -6,84 +6,39 @@ The list (`documents.json` beside this file) was committed before any reader was
 added once the held-out ones were known, before any reader saw them. Every document is a file of a Debian 12 or PyPI
 package. Its truth is another file: the LaTeX, groff, OpenDocument, reStructuredText or AsciiDoc source, the HTML or
 Info edition; for Word the file's own paragraph styles. Never a PDF's bookmarks.
+
+A document's `path` is that in its package; one that ends in ".gz" is unpacked. `sha256` is of the document, unpacked;
+that of its `truth` is of the unpacked contents of all `files` pages, one after the other: each names the next one by
+`<link rel="next">`.
 """
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from types import SimpleNamespace
+from typing import Any
 
-Half = Literal["tuning", "held-out", "new"]
-Kind = Literal["latex", "html", "rst", "asciidoc", "info", "docx", "odt", "groff"]
+HALVES = ("tuning", "held-out", "new")
 FILE = Path(__file__).with_name("documents.json")
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """Where the true outline, tables and text of a document stand."""
-
-    kind: Kind
-    package: str
-    version: str
-    path: str  # in the package; the first page, where an HTML edition has several
-    files: int  # number of pages: each names the next one by `<link rel="next">`
-    sha256: str  # of the unpacked contents of all pages, one after the other
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueEntry:
-    """A document of the list."""
-
-    id: str
-    half: Half
-    source: Literal["debian", "pypi"]
-    package: str
-    version: str
-    path: str  # in the package; one that ends in ".gz" is unpacked
-    sha256: str  # of the document, unpacked
-    format: Literal["pdf", "html", "docx", "markdown"]
-    language: str
-    licence: str
-    pages: int | None  # of a PDF
-    columns: int | None  # of a PDF
-    contains: tuple[str, ...]
-    truth: Truth
-
-    @property
-    def file(self) -> str:
-        """The document's file name, e.g. "fhs.pdf"."""
-        return f"{self.id}.{'md' if self.format == 'markdown' else self.format}"
-
-
-def catalogue(half: str = "all") -> list[CatalogueEntry]:
-    """The documents of a half, or of all ("all"), in the order of the list."""
-    if half not in ("all", *get_args(Half)):
-        raise ValueError(f"half is {half!r}; allowed: all, {', '.join(get_args(Half))}")
-    rows = json.loads(FILE.read_text(encoding="utf-8"))
-    entries = [
-        CatalogueEntry(**{**row, "contains": tuple(row["contains"]), "truth": Truth(**row["truth"])}) for row in rows
-    ]
+def catalogue(half: str = "all") -> list[Any]:
+    """The documents of a half, or of all ("all"), in the order of the list; `file` is a document's name."""
+    entries = json.loads(FILE.read_text(encoding="utf-8"), object_hook=lambda row: SimpleNamespace(**row))
+    for entry in entries:
+        entry.file = f"{entry.id}.{'md' if entry.format == 'markdown' else entry.format}"
     return [entry for entry in entries if half in ("all", entry.half)]
 
 
-def halves(entries: Iterable[CatalogueEntry]) -> dict[str, Half]:
-    """The rule by which halves were drawn before any document was read by a program of ours.
+def halves(entries: Iterable[Any]) -> dict[str, str]:
+    """The rule by which halves were drawn before any document was read by a program of ours: half by id.
 
     Documents are sorted by SHA-256 within three groups (PDFs of several columns, other PDFs, everything else); the
     first, third, ... of a group are for tuning, the others held out. The half "new" was drawn by another rule.
-
-    Returns:
-        Half by id.
     """
     groups = defaultdict(list)
-    for entry in entries:
-        if entry.half == "new":
-            continue
-        groups[entry.format == "pdf", (entry.columns or 1) > 1].append(entry)
-    drawn: dict[str, Half] = {}
-    for group in groups.values():
-        for position, entry in enumerate(sorted(group, key=lambda entry: entry.sha256)):
-            drawn[entry.id] = "held-out" if position % 2 else "tuning"
-    return drawn
+    for entry in sorted(entries, key=lambda entry: entry.sha256):
+        if entry.half != "new":
+            groups[entry.format == "pdf", (entry.columns or 1) > 1].append(entry.id)
+    return {id_: HALVES[place % 2] for group in groups.values() for place, id_ in enumerate(group)}

@@ -11,13 +11,13 @@ by lxml.
 
 import argparse
 import re
-import shutil
 import subprocess
-import zipfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+import docx
+from docx.oxml.ns import qn
 from lxml import etree, html
 
 from common.errors import DataError, MissingInputError, UserError
@@ -26,11 +26,10 @@ from common.records import GoldSegment, Passage, Question, nfkc
 from datamodules.formats.reading import read_questions
 from harness.evaluation.tables import markdown_table
 from harness.indexing.passage_store import PassageStore
-from tests.documents.benchmark.catalogue import FILE, CatalogueEntry, catalogue
+from tests.documents.benchmark.catalogue import FILE, catalogue
 
 HALVES = ("validation", "test")
 FOLDER = FILE.with_name("questions")
-_WORD_TEXT = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _LETTERS = re.compile(r"[^\W_]+")
 
 
@@ -45,9 +44,6 @@ def is_verbatim(gold: GoldSegment, documents: Path) -> bool:
     Args:
         gold: The gold segment, of a document of the list.
         documents: Folder with the documents.
-
-    Raises:
-        DataError: The document is not of the list.
     """
     text = _plain_text(gold.document, documents)
     return all(_letters(piece) in text for piece in gold.evidence)
@@ -68,39 +64,33 @@ def missing(asked: Iterable[Question], passages: Iterable[Passage]) -> list[tupl
 
 @cache
 def _plain_text(document: str, documents: Path) -> str:
-    entry = next((each for each in catalogue() if each.file == document), None)
-    if entry is None:
-        raise DataError(f"{document} is no document of the list ({', '.join(each.file for each in catalogue())}).")
-    return _letters(_read(entry, documents))
-
-
-def _read(entry: CatalogueEntry, documents: Path) -> str:
+    (entry,) = (each for each in catalogue() if each.file == document)
     choices = (documents / entry.half / entry.file, documents / entry.file)
     file = next((each for each in choices if each.is_file()), None)
     if file is None:
         raise MissingInputError(
             f"{choices[0]} does not exist; fetch it: python -m tests.documents.benchmark.fetch --out {documents}"
         )
-    if entry.format == "pdf":
-        return _pdf_text(file)
-    if entry.format == "html":
+    return _letters(_read(file))
+
+
+def _read(file: Path) -> str:
+    if file.suffix == ".pdf":
+        try:
+            ran = subprocess.run(["pdftotext", "-enc", "UTF-8", file, "-"], capture_output=True, check=True)
+        except FileNotFoundError as error:
+            raise UserError("Reading PDFs as plain text needs pdftotext: apt-get install poppler-utils") from error
+        except subprocess.CalledProcessError as error:
+            raise DataError(f"pdftotext cannot read {file}: {error.stderr.decode(errors='replace').strip()}") from error
+        return ran.stdout.decode("utf-8")
+    if file.suffix == ".html":
         page = html.document_fromstring(file.read_bytes())
         etree.strip_elements(page, "script", "style", with_tail=False)
         return page.text_content()
-    if entry.format == "docx":
-        with zipfile.ZipFile(file) as folder:
-            root = etree.fromstring(folder.read("word/document.xml"))
-        return "\n".join("".join(each.itertext(f"{_WORD_TEXT}t")) for each in root.iter(f"{_WORD_TEXT}p"))
+    if file.suffix == ".docx":
+        paragraphs = docx.Document(str(file)).element.iter(qn("w:p"))
+        return "\n".join("".join(each.itertext(qn("w:t"))) for each in paragraphs)
     return file.read_text(encoding="utf-8")
-
-
-def _pdf_text(file: Path) -> str:
-    if not shutil.which("pdftotext"):
-        raise UserError("Reading PDFs as plain text needs pdftotext: apt-get install poppler-utils")
-    ran = subprocess.run(["pdftotext", "-enc", "UTF-8", file, "-"], capture_output=True, check=False)
-    if ran.returncode:
-        raise DataError(f"pdftotext cannot read {file}: {ran.stderr.decode(errors='replace').strip()}")
-    return ran.stdout.decode("utf-8")
 
 
 def _letters(text: str) -> str:
@@ -120,15 +110,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--halves", nargs="+", choices=HALVES, default=list(HALVES))
     given = options.parse_args(arguments)
     asked = {half: questions(half) for half in given.halves}
-    of_half = {one.id: half for half in asked for one in asked[half]}
     everything = [one for half in asked.values() for one in half]
     lost = [(one, gold) for one in everything for gold in one.gold.segments if not is_verbatim(gold, given.documents)]
-    checks = {"plain text": lost}
-    for folder in given.indexes:
-        checks[str(folder)] = missing(everything, PassageStore(folder))
+    checks = {"plain text": lost} | {str(path): missing(everything, PassageStore(path)) for path in given.indexes}
     total = {half: sum(len(one.gold.segments) for one in asked[half]) for half in asked}
     rows = [
-        [name, *(str(total[half] - sum(of_half[one.id] == half for one, _ in without)) for half in asked)]
+        [name, *(str(total[half] - sum(one in asked[half] for one, _ in without)) for half in asked)]
         for name, without in checks.items()
     ]
     head = ["gold segments held whole by", *(f"{half} (of {total[half]})" for half in asked)]

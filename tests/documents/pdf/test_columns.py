@@ -1,88 +1,104 @@
-"""Reading order of pieces of text on a page."""
+"""Reading order of pieces of text on a page, and connected groups of boxes beside a comparison of every pair."""
 
+import math
 import random
+from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from documents.pdf.clusters import CELL, groups
 from documents.pdf.columns import ColumnPiece, reading_order
 from documents.pdf.page import Box
 
+LEFT, RIGHT = (50.0, 290.0), (310.0, 550.0)
+BY_ROW = [(0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11)]
+
+
+def piece(left: float, top: float, right: float, bottom: float, running: bool = True) -> ColumnPiece:
+    return ColumnPiece(Box(left, top, right, bottom), running)
+
 
 def rows(left: float, right: float, top: float, count: int, running: bool = True) -> list[ColumnPiece]:
-    return [ColumnPiece(Box(left, top + 12 * at, right, top + 12 * at + 10), running) for at in range(count)]
+    return [piece(left, top + 12 * at, right, top + 12 * at + 10, running) for at in range(count)]
 
 
-LEFT, RIGHT = (50.0, 290.0), (310.0, 550.0)
+def sides(top: float, count: int, running: bool = True) -> list[ColumnPiece]:
+    return [*rows(*LEFT, top, count, running), *rows(*RIGHT, top, count, running)]
 
 
-def order(pieces: list[ColumnPiece]) -> list[int]:
-    return [at for region in reading_order(pieces) for at in region.pieces]
+TITLE = piece(150, 50, 450, 70)
+# High boxes say nothing about how high a line is, and so about how narrow a column may be.
+HIGH = [piece(310, 100, 440, 110), piece(310, 114, 520, 300), piece(310, 320, 440, 330), piece(310, 334, 520, 500)]
+CELLS = [[piece(at, 100 + 12 * n, at + (30 if n else 240), 110 + 12 * n) for n in range(6)] for at in (50, 310)]
+CONTENTS = [piece(50, 100 + 12 * at, 120 + 17 * (at % 11), 110 + 12 * at) for at in range(30)]
 
 
-def test_two_columns_are_read_one_after_the_other() -> None:
-    pieces = [*rows(*LEFT, 100, 10), *rows(*RIGHT, 100, 10)]
-    assert order(pieces) == list(range(20))
-    assert [(region.left, region.right) for region in reading_order(pieces)] == [LEFT, RIGHT]
-
-
-def test_three_columns() -> None:
-    pieces = [*rows(50, 200, 100, 8), *rows(220, 370, 100, 8), *rows(390, 540, 100, 8)]
-    assert order(pieces) == list(range(24))
-
-
-def test_a_column_of_tables_and_images_is_read_after_the_text_beside_it() -> None:
-    """High boxes say nothing about how high a line is, and so about how narrow a column may be."""
-    heads = [ColumnPiece(Box(310, top, 440, top + 10)) for top in (100, 320)]
-    high = [ColumnPiece(Box(310, top, 520, bottom)) for top, bottom in ((114, 300), (334, 500), (510, 640))]
-    pieces = [*rows(*LEFT, 100, 45), heads[0], high[0], heads[1], *high[1:]]
-    assert order(pieces) == list(range(len(pieces)))
-
-
-def test_what_crosses_the_gutter_divides_the_columns() -> None:
-    title, figure = ColumnPiece(Box(150, 50, 450, 70)), ColumnPiece(Box(100, 230, 500, 400))
-    above, below = [*rows(*LEFT, 100, 10), *rows(*RIGHT, 100, 10)], [*rows(*LEFT, 410, 6), *rows(*RIGHT, 410, 6)]
-    pieces = [title, *above, figure, *below]
-    assert order(pieces) == list(range(len(pieces)))
-
-
-def test_the_order_of_the_file_does_not_count() -> None:
-    pieces = [ColumnPiece(Box(150, 50, 450, 70)), *rows(*LEFT, 100, 10), *rows(*RIGHT, 103, 9)]
-    expected = [pieces[at] for at in order(pieces)]
-    for seed in range(5):
+@pytest.mark.parametrize(
+    ("pieces", "regions"),
+    [
+        (sides(100, 10), [(*range(10),), (*range(10, 20),)]),
+        ([*rows(50, 200, 100, 8), *rows(220, 370, 100, 8), *rows(390, 540, 100, 8)], []),
+        ([*rows(*LEFT, 100, 45), *HIGH, piece(310, 510, 520, 640)], []),
+        ([TITLE, *sides(100, 10), piece(100, 230, 500, 400), *sides(410, 6)], []),
+        ([*rows(50, 110, 100, 6), *rows(150, 550, 100, 6)], BY_ROW),
+        ([*CELLS[0], *CELLS[1]], BY_ROW),
+        (sides(100, 6, running=False), BY_ROW),
+        ([*CONTENTS, *rows(*RIGHT, 100, 30)], []),
+    ],
+    ids=["two columns", "three columns", "tables and images beside text", "what crosses the gutter divides them",
+         "labels beside text", "values beside names", "comments beside code", "contents beside running text"],
+)  # fmt: skip
+def test_pieces_are_read_region_by_region(pieces: list[ColumnPiece], regions: list[tuple[int, ...]]) -> None:
+    """In the order in which they are given, if no regions are; whatever their order in the file is."""
+    found = reading_order(pieces)
+    order = [at for region in found for at in region.pieces]
+    assert order == [at for region in regions for at in region] or list(range(len(pieces)))
+    assert not regions or [region.pieces for region in found] == regions
+    for seed in range(3):
         shuffled = random.Random(seed).sample(pieces, len(pieces))
-        assert [shuffled[at] for at in order(shuffled)] == expected
+        again = [shuffled[at] for region in reading_order(shuffled) for at in region.pieces]
+        assert again == [pieces[at] for at in order]
 
 
-def test_labels_beside_text_are_read_row_by_row() -> None:
-    """A narrow column of labels and a wide one of text: each row belongs together."""
-    labels, text = rows(50, 110, 100, 6), rows(150, 550, 100, 6)
-    assert [region.pieces for region in reading_order([*labels, *text])] == [(0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11)]
+def test_a_region_has_its_edges() -> None:
+    assert [(region.left, region.right) for region in reading_order(sides(100, 10))] == [LEFT, RIGHT]
 
 
-def test_values_beside_names_are_read_row_by_row() -> None:
-    """Both columns are wide, and their cells fill a small part of it."""
-    names = [ColumnPiece(Box(50, 100 + 12 * at, 80 if at else 290, 110 + 12 * at)) for at in range(6)]
-    values = [ColumnPiece(Box(310, 100 + 12 * at, 340 if at else 550, 110 + 12 * at)) for at in range(6)]
-    assert [region.pieces for region in reading_order([*names, *values])] == [(0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11)]
+EDGES = st.tuples(st.floats(0, 600), st.floats(0, 800), st.floats(0.1, 500), st.floats(0.1, 60))
 
 
-def test_comments_beside_code_are_read_row_by_row() -> None:
-    pieces = [*rows(*LEFT, 100, 6, running=False), *rows(*RIGHT, 100, 6, running=False)]
-    assert len(reading_order(pieces)) == 1
-
-
-def test_short_entries_beside_running_text_are_a_column() -> None:
-    """A table of contents beside the first section of a paper."""
-    contents = [ColumnPiece(Box(50, 100 + 12 * at, 120 + 17 * (at % 11), 110 + 12 * at)) for at in range(30)]
-    assert order([*contents, *rows(*RIGHT, 100, 30)]) == list(range(60))
-
-
-boxes = st.tuples(st.floats(0, 600), st.floats(0, 800), st.floats(0.1, 500), st.floats(0.1, 60)).map(
-    lambda box: ColumnPiece(Box(box[0], box[1], box[0] + box[2], box[1] + box[3]))
-)
-
-
-@given(st.lists(boxes, max_size=60))
+@given(st.lists(EDGES.map(lambda box: piece(box[0], box[1], box[0] + box[2], box[1] + box[3])), max_size=60))
 def test_every_piece_is_in_one_region(pieces: list[ColumnPiece]) -> None:
-    assert sorted(order(pieces)) == list(range(len(pieces)))
+    assert sorted(at for region in reading_order(pieces) for at in region.pieces) == list(range(len(pieces)))
+
+
+SPANS = st.tuples(st.integers(-80, 240), st.integers(0, 100)).map(lambda span: (span[0] / 4, span[1] / 4))  # exact
+BOXES = st.lists(st.builds(lambda x, y: Box(x[0], y[0], x[0] + x[1], y[0] + y[1]), SPANS, SPANS), max_size=12)
+
+
+def touching(boxes: list[Box], reach: float) -> list[set[int]]:
+    """Groups of boxes that cover cells with a common side or a common cell, merged until none touch."""
+
+    def cells(box: Box, axis: int) -> range:
+        """That a box covers with half its reach around it; the first box begins at 0."""
+        start, end = (box[at] - min(one[axis] for one in boxes) for at in (axis, axis + 2))
+        return range(math.floor(start / CELL), math.floor((end + reach) / CELL) + 1)
+
+    merged: list[tuple[set[int], set[tuple[int, int]]]] = []
+    for index, box in enumerate(boxes):
+        members, covered = {index}, {*product(cells(box, 0), cells(box, 1))}
+        near = covered | {(x + dx, y + dy) for x, y in covered for dx, dy in ((0, 1), (1, 0), (0, -1), (-1, 0))}
+        for group in [group for group in merged if group[1] & near]:
+            merged.remove(group)
+            members, covered = members | group[0], covered | group[1]
+        merged.append((members, covered))
+    return sorted((members for members, _ in merged), key=min)
+
+
+@given(BOXES, st.sampled_from([0.0, 3.0, 8.5]))
+def test_groups_are_those_of_all_pairs(boxes: list[Box], reach: float) -> None:
+    found = groups(boxes, reach)
+    assert all(group == sorted(group) for group in found)
+    assert [set(group) for group in found] == (touching(boxes, reach) if boxes else [])

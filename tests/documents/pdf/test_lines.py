@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from unicodedata import normalize
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -15,72 +16,62 @@ from documents.records import Table
 from tests.helpers.pdf_lines import word, words
 
 
-def page(given_words: list[PageWord], rules: tuple[Rule, ...] = ()) -> Page:
-    return Page(1, 600, 800, tuple(given_words), rules)
+def lines(given_words: list[PageWord], rules: tuple[Rule, ...] = (), placed: Iterable[Placed] = ()) -> list[Line]:
+    """Lines, and a table as a line of its text."""
+    items = read(page_lines(Page(1, 600, 800, tuple(given_words), rules)), [*placed])
+    return [item if isinstance(item, Line) else Line("TABLE", item.box, 1, 0, 0) for item in items]
 
 
-def lines(given_words: list[PageWord], rules: tuple[Rule, ...] = ()) -> list[Line]:
-    return [item for item in read(page_lines(page(given_words, rules))) if isinstance(item, Line)]
+def texts(given_words: list[PageWord], rules: tuple[Rule, ...] = (), placed: Iterable[Placed] = ()) -> list[str]:
+    return [line.text for line in lines(given_words, rules, placed)]
 
 
-def texts(given_words: list[PageWord], rules: tuple[Rule, ...] = ()) -> list[str]:
-    return [item.text for item in lines(given_words, rules)]
+BELOW = words("below", 50, 112)
+RAISED = [word("x", 50, 100), word("2", 55, 96, 6), word("+", 62, 100), word("y", 72, 100), word("i", 77, 102, 6)]
+TURNED = [word("axis", 300, 90, upright=False), word("label", 300, 60, upright=False)]
+NODE = [word("asn1", 50, 100), word("node", 74, 100), *BELOW]
 
 
-def test_words_on_one_baseline_are_a_line() -> None:
-    (line,) = lines(words("the pump moves water", 50, 100))
-    assert line.text == "the pump moves water"
-    assert line.box == Box(50, 92, 150, 102)
-    assert (line.baseline, line.size, line.page, line.pieces) == (100, 10, 1, 1)
+@pytest.mark.parametrize(
+    ("given_words", "expected", "more"),
+    [
+        ([*RAISED, *BELOW], ["x\u00b2 + yi", "below"], {}),
+        # an underscore drawn as a rule, and one that is far below
+        (NODE, ["asn1_node", "below"], {"rules": (Rule(Box(70.3, 101, 73.7, 101.4)),)}),
+        (NODE, ["asn1 node", "below"], {"rules": (Rule(Box(70.3, 108, 73.7, 108.4)),)}),
+        ([*words("above", 50, 100), *words("below", 50, 170)], ["above", "TABLE", "below"],
+         {"placed": [Placed(Table((("a",),)), Box(50, 105, 300, 150), 1)]}),
+        ([*TURNED, *BELOW], ["below", "axis label"], {}),  # last, in the order of the file
+    ],
+)  # fmt: skip
+def test_the_lines_of_a_page(given_words: list[PageWord], expected: list[str], more: dict) -> None:
+    assert texts(given_words, **more) == expected
+
+
+@pytest.mark.parametrize(
+    ("given_words", "expected"),
+    [
+        (words("the pump moves water", 50, 100), {"text": "the pump moves water", "box": Box(50, 92, 150, 102),
+            "baseline": 100, "size": 10, "page": 1, "pieces": 1}),
+        ([*words("2.1", 50, 100), *words("Power supply", 90, 100)], {"text": "2.1 Power supply", "pieces": 2}),
+        # style is that of most characters
+        ([word("Note:", 50, 100, bold=True), *words("the motor gets warm", 80, 100)], {"bold": False}),
+        ([*words("Wiring of the motor", 50, 100, 12, bold=True), word("=", 170, 100, 12, font="Symbol")],
+         {"bold": True, "size": 12}),
+        # blanks of code stay
+        ([*words("int a;", 50, 100, font="Courier"), *words("// x", 110, 100, font="Courier")],
+         {"text": "int a;      // x", "monospaced": True}),
+    ],
+)  # fmt: skip
+def test_words_on_one_baseline_are_a_line(given_words: list[PageWord], expected: dict[str, object]) -> None:
+    (line,) = lines(given_words)
+    assert {name: getattr(line, name) for name in expected} == expected
 
 
 def test_the_order_of_words_in_the_file_does_not_count() -> None:
-    given_words = words("1 Introduction to pumps", 50, 80, 14) + words("The pump is small.", 50, 100)
-    given_words += words("It is loud.", 50, 112)
-    expected = lines(given_words)
+    given_words = words("1 Introduction to pumps", 50, 80, 14) + words("The pump is small.", 50, 100) + BELOW
     for seed in range(5):
-        assert lines(random.Random(seed).sample(given_words, len(given_words))) == expected
-
-
-def test_a_number_and_its_title_are_one_line_with_two_pieces() -> None:
-    (line,) = lines([*words("2.1", 50, 100), *words("Power supply", 90, 100)])
-    assert (line.text, line.pieces) == ("2.1 Power supply", 2)
-
-
-def test_subscripts_and_superscripts_stay_in_their_line() -> None:
-    given_words = [word("x", 50, 100), word("2", 55, 96, 6), word("+", 62, 100), word("y", 72, 100)]
-    given_words += [word("i", 77, 102, 6), *words("below", 50, 112)]
-    assert texts(given_words) == ["x\u00b2 + yi", "below"]
-
-
-def test_an_underscore_drawn_as_a_rule_is_read() -> None:
-    given_words = [word("asn1", 50, 100), word("node", 74, 100), *words("x", 50, 112)]
-    assert texts(given_words, (Rule(Box(70.3, 101, 73.7, 101.4)),)) == ["asn1_node", "x"]
-    assert texts(given_words, (Rule(Box(70.3, 108, 73.7, 108.4)),)) == ["asn1 node", "x"]  # far below
-
-
-def test_style_is_that_of_most_characters() -> None:
-    (line,) = lines([word("Note:", 50, 100, bold=True), *words("the motor gets warm", 80, 100)])
-    assert not line.bold
-    (line,) = lines([*words("Wiring of the motor", 50, 100, 12, bold=True), word("=", 170, 100, 12, font="Symbol")])
-    assert (line.bold, line.size) == (True, 12)
-
-
-def test_blanks_of_code_stay() -> None:
-    (line,) = lines([*words("int a;", 50, 100, font="Courier"), *words("// x", 110, 100, font="Courier")])
-    assert (line.text, line.monospaced) == ("int a;      // x", True)
-
-
-def test_a_table_stands_where_it_is_on_the_page() -> None:
-    table = Placed(Table((("a",),)), Box(50, 105, 300, 150), 1)
-    given_words = [*words("above", 50, 100), *words("below", 50, 170)]
-    found = read(page_lines(page(given_words)), [table])
-    assert [item.text if isinstance(item, Line) else item for item in found] == ["above", table, "below"]
-
-
-def test_turned_text_comes_last_in_the_order_of_the_file() -> None:
-    turned = [word("axis", 300, 90, upright=False), word("label", 300, 60, upright=False)]
-    assert texts([*turned, *words("text", 50, 100)]) == ["text", "axis label"]
+        assert lines(random.Random(seed).sample(given_words, len(given_words))) == lines(given_words)
 
 
 any_word = st.builds(

@@ -44,36 +44,25 @@ def test_lines_become_a_document(case: dict[str, Any]) -> None:
     assert {name: found[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "b | Figure 3: Wiring of the motor",
-        "b | Table 2. Ratings",
-        "b | Picture 1: What is inside",
-        "b | Theorem 1 (Pumps need oil)",
-        "b | Definition 2.1",
-        "b | Warning",
-        "b | \u2022 the valve",
-        "12 | a = b + c * 4 / 7 - 2",
-        "b | This is a whole sentence in bold.",
-        "b m | --help",
-        "| 3. Tighten the four screws",
-        "14 b | 42",
-        "b p3 | Name Type Unit",
-        "b | Keywords: pump, motor",
-    ],
-)
-def test_what_is_no_heading(row: str) -> None:
-    _, found = structure(laid_out(f"{BEFORE}text 4\nh {row}\ntext 4"), [], "", "p300.pdf", LeftOut())
-    assert not any(isinstance(block, Heading) for block in found)
+NO_HEADINGS = (
+    "b | Figure 3: Wiring of the motor", "b | Table 2. Ratings", "b | Picture 1: What is inside", "b | Definition 2.1",
+    "b | Theorem 1 (Pumps need oil)", "b | Warning", "b | \u2022 the valve", "12 | a = b + c * 4 / 7 - 2",
+    "b | This is a whole sentence in bold.", "b m | --help", "| 3. Tighten the four screws", "14 b | 42",
+    "b p3 | Name Type Unit", "b | Keywords: pump, motor",
+)  # fmt: skip
+NO_TITLES = (
+    "", "untitled", "Untitled-3", "manual.dvi", "Microsoft Word - x.doc", "C:\\texts\\manual", "x", "Title"
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "metadata",
-    ["", "untitled", "Untitled-3", "manual.dvi", "Microsoft Word - x.doc", "C:\\texts\\manual", "x", "Title"],
-)
-def test_metadata_that_is_no_title(metadata: str) -> None:
-    assert structure(laid_out("# 20 | 1 Introduction"), [], metadata, "folder/p300.pdf", LeftOut())[0] == "p300"
+    ("script", "metadata"),
+    [*((f"{BEFORE}text 4\nh {row}\ntext 4", "") for row in NO_HEADINGS),
+     *(("# 20 | 1 Introduction", metadata) for metadata in NO_TITLES)],
+)  # fmt: skip
+def test_what_is_no_heading_and_no_title(script: str, metadata: str) -> None:
+    title, found = structure(laid_out(script), [], metadata, "folder/p300.pdf", LeftOut())
+    assert (title, sum(isinstance(block, Heading) for block in found)) in (("Manual", 0), ("p300", 1))
 
 
 def test_footnotes_figures_and_tables_stand_behind_the_paragraph_that_goes_on_after_them() -> None:

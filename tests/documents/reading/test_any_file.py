@@ -1,16 +1,28 @@
-"""The type of a file by its content, and the document that it is read as."""
+"""The type of a file by its content, its encoding, the document that it is read as, and images that it links to.
+
+Pages of documentation generators and users' files in `pages` are read as the Markdown beside them (`.read`), below
+which stands what was left out.
+"""
 
 import io
 import zipfile
+from pathlib import Path
 
 import docx
 import pytest
 
 from common.errors import DataError
+from documents.markdown_writing import to_markdown
 from documents.reading.any_file import read_document
 from documents.reading.file_types import file_type
+from documents.reading.linked_images import LinkedImages
+from documents.reading.markdown_reading import parse_markdown
 from documents.records import Heading, Image, Paragraph
 from tests.helpers.pdf_pages import pdf, text_page
+
+PAGES = sorted(page for page in Path(__file__).with_name("pages").iterdir() if page.suffix != ".read")
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+MOSTLY = "é und ä, ".encode() * 20 + b"\xe9\n"  # UTF-8 with one broken byte
 
 
 def zipped(name: str) -> bytes:
@@ -18,6 +30,16 @@ def zipped(name: str) -> bytes:
     with zipfile.ZipFile(file, "w") as packed:
         packed.writestr(name, "x")
     return file.getvalue()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_is_read_as_the_markdown_beside_it(page: Path) -> None:
+    document = read_document(page.read_bytes(), page.name, load_image={"p.png": PNG}.get)
+    text = to_markdown(document)
+    left_out = "".join(f"\nleft out: {line}\n" for line in document.left_out)
+    assert text + left_out == page.with_suffix(".read").read_text(encoding="utf-8")
+    if "![" not in text:
+        assert parse_markdown(text, page.name).blocks == document.blocks
 
 
 @pytest.mark.parametrize(
@@ -72,20 +94,69 @@ def test_every_type_gives_the_same_kind_of_document() -> None:
         assert (document.title, document.blocks, document.left_out, document.name) == ("Pump", expected, (), name)
 
 
-def test_a_pdf_file_under_another_name() -> None:
-    text = "The pump is strong and needs no oil at all."
-    document = read_document(pdf(text_page([(72, 100, text, "Helvetica", 12)])), "a.html")
-    assert document.blocks == (Paragraph(text, 1),)
-    assert document.left_out == ("named .html, read as pdf",)
+TEXT = "The pump is strong and needs no oil at all."
+BROKEN = "characters that cannot be read in"
 
 
-def test_a_wrong_suffix_is_noted() -> None:
-    assert read_document(b"<html><p>x", "a.md").left_out == ("named .md, read as html",)
-    assert read_document(b"<html><p>x", "notes").left_out == ()
+@pytest.mark.parametrize(
+    ("data", "name", "text", "left_out"),
+    [
+        (pdf(text_page([(72, 100, TEXT, "Helvetica", 12)])), "a.html", TEXT, "named .html, read as pdf"),
+        (b"<html><p>x", "a.md", "x", "named .md, read as html"),
+        (b"<html><p>x", "notes", "x", ""),
+        (b"<html><img src='p.png' alt='Pump'>", "a", "Pump", "image p.png: not read"),
+        (b"![Pump](p.png)", "a", "Pump", "image p.png: not read"),
+        (MOSTLY, "a.txt", MOSTLY.decode(errors="replace").strip(), f"{BROKEN} utf-8: 1 x \ufffd"),
+        (b"<meta charset=gb2312><p>\xb1\xea\xcc\xe2 \xff\xff", "a.html", "\u6807\u9898 \ufffd\ufffd",
+         f"{BROKEN} gb18030: 2 x \ufffd"),
+        *((template.format(text).encode(encoding), name, " ".join(text.split()), "")  # UTF-16 without a mark
+          for encoding in ("utf-16-le", "utf-16-be")
+          for text in ("It\u2019s é", "東京都\n\n天気", "plain")
+          for name, template in (("a.txt", "{}"), ("a.html", "<!doctype html><html><p>{}</p>"))),
+    ],
+)  # fmt: skip
+def test_texts_and_what_is_said_of_them(data: bytes, name: str, text: str, left_out: str) -> None:
+    document = read_document(data, name)
+    assert " ".join(getattr(block, "text", "") for block in document.blocks) == text
+    assert document.left_out == ((left_out,) if left_out else ())
 
 
-def test_images_come_from_the_loader_alone() -> None:
-    png = b"\x89PNG\r\n\x1a\n" + bytes(9)
+def test_images_come_from_the_loader_and_an_unclear_encoding_is_said() -> None:
     for data in (b"<html><img src='p.png' alt='Pump'>", b"![Pump](p.png)"):
-        assert read_document(data, "a", load_image={"p.png": png}.get).blocks == (Image(png, ".png", "Pump"),)
-        assert read_document(data, "a").blocks == (Paragraph("Pump"),)
+        assert read_document(data, "a", load_image={"p.png": PNG}.get).blocks == (Image(PNG, ".png", "Pump"),)
+    assert "as its encoding is unclear" in read_document("Größe".encode("mac-roman"), "a.txt").left_out[0]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root/sub").mkdir(parents=True)
+    (tmp_path / "root/a b.png").write_bytes(b"first")
+    (tmp_path / "root/sub/c.png").write_bytes(b"second")
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    (tmp_path / "root/link.png").symlink_to(tmp_path / "secret.png")
+    (tmp_path / "root/loop.png").symlink_to("loop.png")
+    return tmp_path / "root"
+
+
+def test_linked_images_in_the_folder_are_read_and_nothing_else_is(root: Path) -> None:
+    images = LinkedImages(root / "sub/page.html", root)
+    assert images("c.png") == images("./c.png?version=2#top") == b"second"
+    assert images("../a%20b.png") == images("../a b.png") == b"first"
+    for link in ("../../secret.png", "../link.png", "../loop.png", "/etc/passwd", "file:///etc/passwd", "..", "", "\0",
+                 "http://192.0.2.1/x.png", "//192.0.2.1/x.png", "missing.png", "http://[broken", "c.png/" + "x" * 5000,
+                 "%2e%2e/%2e%2e/secret.png"):  # fmt: skip
+        images = LinkedImages(root / "sub/page.html", root)
+        assert images(link) is None
+        assert images.digests == {link: ""}
+
+
+def test_a_changed_linked_image_is_noticed(root: Path) -> None:
+    images, page = LinkedImages(root / "sub/page.html", root), root / "sub/page.html"
+    images("c.png")
+    images("missing.png")
+    assert LinkedImages(page, root).unchanged(images.digests)
+    assert not LinkedImages(root / "page.html", root).unchanged(images.digests)  # it was moved
+    for name, content in (("missing.png", b"now it is there"), ("c.png", b"changed")):
+        (root / "sub" / name).write_bytes(content)
+        assert not LinkedImages(page, root).unchanged(images.digests)
+        (root / "sub/missing.png").unlink(missing_ok=True)

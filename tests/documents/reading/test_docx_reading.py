@@ -4,7 +4,6 @@ import io
 import re
 import struct
 import zipfile
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -17,12 +16,13 @@ from docx.opc.packuri import PackURI
 from docx.opc.part import Part
 from docx.oxml.ns import nsdecls, qn
 from docx.oxml.parser import parse_xml
+from docx.table import Table as WordTable
 from PIL import Image as Pictures
 
 from common.errors import DataError
 from documents.markdown_writing import to_markdown
 from documents.reading.docx_reading import parse_docx
-from documents.records import Document, Heading, Image, Paragraph, Table
+from documents.records import Heading, Image, Paragraph, Table
 
 
 def png() -> bytes:
@@ -38,18 +38,20 @@ def saved(word: WordDocument) -> bytes:
     return file.getvalue()
 
 
-def read(word: WordDocument) -> Document:
-    return parse_docx(saved(word), "guides/my_file.docx")
-
-
-def rezipped(data: bytes, change: Callable[[str, bytes], bytes | None]) -> bytes:
-    """A file with changed parts."""
+def rezipped(data: bytes, **changed: bytes | None) -> bytes:
+    """A file without a part, or with another content of it; parts are named by their last words."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
         for part in old.namelist():
-            if (content := change(part, old.read(part))) is not None:
+            content = changed.get(Path(part).stem.strip("[]"), old.read(part))
+            if content is not None:
                 new.writestr(part, content)
     return made.getvalue()
+
+
+def part_of(data: bytes, name: str) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        return file.read(name)
 
 
 def headings(word: WordDocument) -> None:
@@ -60,11 +62,16 @@ def headings(word: WordDocument) -> None:
     word.add_heading("End", 1)
 
 
+def table_of(word: WordDocument, *rows: str) -> WordTable:
+    """A table of cells of one letter each."""
+    table = word.add_table(len(rows), len(rows[0]))
+    for cell, text in zip((cell for row in table.rows for cell in row.cells), "".join(rows), strict=True):
+        cell.text = text.strip()
+    return table
+
+
 def merged_cells(word: WordDocument) -> None:
-    table = word.add_table(3, 3)
-    for row, texts in zip(table.rows, ("abc", "def", "ghi"), strict=True):
-        for cell, text in zip(row.cells, texts, strict=True):
-            cell.text = text
+    table = table_of(word, "abc", "def", "ghi")
     table.cell(0, 1).merge(table.cell(0, 2)).text = "wide"
     table.cell(1, 0).merge(table.cell(2, 0)).text = "high"
     table.cell(1, 1).add_table(1, 1).cell(0, 0).text = "inner"
@@ -72,12 +79,10 @@ def merged_cells(word: WordDocument) -> None:
 
 def header_rows_and_boxes(word: WordDocument) -> None:
     for given in ({qn("w:firstRow"): "0"}, {qn("w:val"): "0000"}, {}):
-        table = word.add_table(3, 2)
+        table = table_of(word, "xx", "xx", "xx")
         look = table._tbl.tblPr.find("{*}tblLook")
         look.attrib.clear()
         look.attrib.update(given)
-        for cell in (cell for row in table.rows for cell in row.cells):
-            cell.text = "x"
         word.add_paragraph("-")
     for row in table.rows[:2]:
         row._tr.get_or_add_trPr().append(parse_xml(f"<w:tblHeader {nsdecls('w')}/>"))
@@ -119,10 +124,7 @@ def of_xml(file: Path) -> WordDocument:
 
 
 WORD = Path(__file__).with_name("word")
-FILLED: dict[str, Callable[[WordDocument], object]] = {
-    "headings": headings, "merged_cells": merged_cells, "header_rows_and_boxes": header_rows_and_boxes,
-    "captions": captions,
-}  # fmt: skip
+FILLED = {fill.__name__: fill for fill in (headings, merged_cells, header_rows_and_boxes, captions)}
 
 
 @pytest.mark.parametrize("file", sorted(WORD.glob("*.read")), ids=lambda file: file.stem)
@@ -132,7 +134,7 @@ def test_a_file_is_read_as_the_markdown_in_word(file: Path) -> None:
         fill(word := docx.Document())
     else:
         word = of_xml(file.with_suffix(".xml"))
-    found = read(word)
+    found = parse_docx(saved(word), "guides/my_file.docx")
     left_out = "".join(f"\nleft out: {line}\n" for line in found.left_out)
     text = to_markdown(found).replace(Image(png(), ".png").file, "p.png")
     assert text + left_out == file.read_text(encoding="utf-8")
@@ -155,7 +157,7 @@ def test_the_title_is_that_of_the_properties_or_the_only_chapter_or_the_file_nam
     for name in names:
         word.add_heading(name, 1)
     word.add_heading("Part", 2)
-    found = read(word)
+    found = parse_docx(saved(word), "guides/my_file.docx")
     assert found.title == title
     assert found.blocks == (*(Heading(name, 1) for name in chapters), Heading("Part", 2 if chapters else 1))
 
@@ -163,11 +165,8 @@ def test_the_title_is_that_of_the_properties_or_the_only_chapter_or_the_file_nam
 def test_pictures_that_cannot_be_read_are_reported() -> None:
     word = docx.Document()
     word.add_picture(io.BytesIO(png()))
-    metafile = b"\xd7\xcd\xc6\x9a metafile"
-    data = rezipped(saved(word), lambda part, old: metafile if part.startswith("word/media") else old)
-    document = parse_docx(data, "a.docx")
-    assert document.blocks == ()
-    assert document.left_out == ("image rId9: image1.png",)
+    document = parse_docx(rezipped(saved(word), image1=b"\xd7\xcd\xc6\x9a metafile"), "a.docx")
+    assert (document.blocks, document.left_out) == ((), ("image rId9: image1.png",))
 
 
 @cache
@@ -179,28 +178,24 @@ def broken_files() -> dict[str, bytes]:
     lying = bytearray(bomb.getvalue())
     directory = lying.rindex(b"PK\x01\x02")
     lying[directory + 24 : directory + 28] = struct.pack("<I", 100)  # declares 100 bytes
-    deep = b"<w:x>" * 100_000
-
-    def with_document(content: bytes) -> bytes:
-        return rezipped(good, lambda part, old: content if part == "word/document.xml" else old)
-
-    word = b'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    word = b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     laughs = b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10) for n in range(1, 12))
+    relations, types = part_of(good, "_rels/.rels"), part_of(good, "[Content_Types].xml")
     return {
         "bomb": bomb.getvalue(),
         "lying bomb": bytes(lying),
         "truncated": good[: len(good) // 2],
-        "no document": rezipped(good, lambda part, old: None if part == "word/document.xml" else old),
-        "no content types": rezipped(good, lambda part, old: None if part == "[Content_Types].xml" else old),
-        "no XML": with_document(b"hello"),
-        "empty part": with_document(b""),
-        "deep": with_document(b"<w:document " + word + b"><w:body>" + deep),
-        "billion laughs": with_document(b'<!DOCTYPE x [<!ENTITY e0 "ha">' + laughs + b"]><w:document " + word
-            + b' w:a="&e11;"/>'),
-        "bad relation": rezipped(good, lambda part, old: old.replace(b"document.xml", b"nowhere.xml")
-            if part == "_rels/.rels" else old),
-        "macro": rezipped(good, lambda part, old: old.replace(b"document.main+xml", b"other+xml")),
-    }  # fmt: skip
+        "no document": rezipped(good, document=None),
+        "no content types": rezipped(good, Content_Types=None),
+        "no XML": rezipped(good, document=b"hello"),
+        "empty part": rezipped(good, document=b""),
+        "deep": rezipped(good, document=word + b"><w:body>" + b"<w:x>" * 100_000),
+        "billion laughs": rezipped(
+            good, document=b'<!DOCTYPE x [<!ENTITY e0 "ha">' + laughs + b"]>" + word + b' w:a="&e11;"/>'
+        ),
+        "bad relation": rezipped(good, **{".rels": relations.replace(b"document.xml", b"nowhere.xml")}),
+        "macro": rezipped(good, Content_Types=types.replace(b"document.main+xml", b"other+xml")),
+    }
 
 
 @pytest.mark.parametrize("kind", broken_files())
@@ -217,18 +212,16 @@ def test_external_references_are_not_followed() -> None:
     word.add_paragraph("text")
     doctype = b'<!DOCTYPE x [<!ENTITY secret SYSTEM "file:///etc/passwd">]>'
 
-    def change(part: str, old: bytes) -> bytes:
-        if part != "word/document.xml":
-            return old
-        return re.sub(rb"(<\?xml[^>]*>)", rb"\1" + doctype, old).replace(b"text", b"a &secret; b")
-
-    assert parse_docx(rezipped(saved(word), change), "a.docx").blocks == (Paragraph("a"),)
+    file = saved(word)
+    content = re.sub(rb"(<\?xml[^>]*>)", rb"\1" + doctype, part_of(file, "word/document.xml"))
+    changed = rezipped(file, document=content.replace(b"text", b"a &secret; b"))
+    assert parse_docx(changed, "a.docx").blocks == (Paragraph("a"),)
 
 
 def test_a_huge_table_is_bounded(tmp_path: Path) -> None:
     cell = '<w:tc><w:tcPr><w:gridSpan w:val="999999"/></w:tcPr><w:p><w:r><w:t>x</w:t></w:r></w:p></w:tc>'
     (tmp_path / "a.xml").write_text(f"<body><w:tbl>{f'<w:tr>{cell}{cell}</w:tr>' * 300}</w:tbl></body>")
-    document = read(of_xml(tmp_path / "a.xml"))
+    document = parse_docx(saved(of_xml(tmp_path / "a.xml")), "a.docx")
     assert isinstance(document.blocks[0], Table)
     assert len(document.blocks[0].rows) == 200
     assert document.left_out == ("rows of a table after 200,000 cells",)

@@ -9,31 +9,23 @@ from hypothesis import strategies as st
 from common.errors import DataError
 from documents.normal_form import normalized
 from documents.reading.html_reading import parse_html
-from documents.records import Block, Document, Image, Paragraph, Table
+from documents.records import Document, Image, Paragraph, Table
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
-def read(markup: str, files: dict[str, bytes] | None = None) -> Document:
-    return parse_html(markup.encode(), "guides/my_page.html", files.get if files is not None else None)
+def read(markup: str) -> Document:
+    return parse_html(markup.encode(), "guides/my_page.html", None)
 
 
-def blocks(markup: str) -> list[Block]:
-    return list(read(f"<body>{markup}").blocks)
-
-
-def test_a_huge_table_is_bounded() -> None:
+def test_what_is_huge_or_deep_is_bounded() -> None:
     document = read(f"<table><tr>{'<td colspan=1000 rowspan=999999999>x' * 3}</tr>{'<tr></tr>' * 5000}</table>")
     (found,) = document.blocks
     assert isinstance(found, Table)
-    assert len(found.rows) == 200
-    assert document.left_out == ("rows of a table after 200,000 cells",)
-
-
-def test_a_report_of_what_is_left_out_is_bounded() -> None:
+    assert (len(found.rows), document.left_out) == (200, ("rows of a table after 200,000 cells",))
     left_out = read("<img alt=x src=p.png>" * 1000).left_out
-    assert len(left_out) == 21
-    assert left_out[-2:] == ("image p.png: not read", "and 980 more")
+    assert (len(left_out), left_out[-2:]) == (21, ("image p.png: not read", "and 980 more"))
+    assert read("<p>a" + "<sup>" * 1500 + "b").blocks == (Paragraph("a^(^(^(^ᵇ)))"),)
 
 
 def test_images_are_only_read_by_the_caller_s_loader() -> None:
@@ -45,12 +37,7 @@ def test_images_are_only_read_by_the_caller_s_loader() -> None:
     assert read(page).blocks == (Paragraph("a far b near c"), Image(PNG, ".png", "data"))
     assert read(page).left_out == ("image http://host/x.png: not read", "image p.png: not read")
     asked: list[str] = []
-
-    def load(source: str) -> bytes | None:
-        asked.append(source)
-        return PNG if source == "p.png" else None
-
-    document = parse_html(page.encode(), "a.html", load)
+    document = parse_html(page.encode(), "a.html", lambda source: asked.append(source) or {"p.png": PNG}.get(source))
     near, data = Image(PNG, ".png", "near"), Image(PNG, ".png", "data")
     assert document.blocks == (Paragraph("a far b"), near, Paragraph("c"), data)
     assert asked == ["http://host/x.png", "p.png"]
@@ -81,10 +68,6 @@ def test_encodings_and_entities(data: bytes, text: str) -> None:
     assert " ".join(block.text for block in parse_html(data, "a.html").blocks if isinstance(block, Paragraph)) == text
 
 
-def test_raised_text_is_nested_a_few_levels_deep() -> None:
-    assert blocks("<p>a" + "<sup>" * 1500 + "b") == [Paragraph("a^(^(^(^ᵇ)))")]
-
-
 @pytest.mark.parametrize("data", [b"", b"  \n", b"\xef\xbb\xbf", b"\x00\x00"])
 def test_an_empty_file_is_refused(data: bytes) -> None:
     with pytest.raises(DataError, match=r"^a\.html is an empty HTML file\.$"):
@@ -97,9 +80,7 @@ def test_deep_nesting_is_bounded_and_reported(tag: str) -> None:
     assert document.blocks[0] == Paragraph("before")
     assert document.left_out == ("HTML after elements that are nested more than 2,000 levels deep",)
     fine = read(f"<p>before</p>{f'<{tag}>' * 500}inside")
-    assert not fine.left_out
-    assert isinstance(fine.blocks[-1], Paragraph)
-    assert fine.blocks[-1].text.endswith("inside")
+    assert (fine.left_out, getattr(fine.blocks[-1], "text", "")[-6:]) == ((), "inside")
 
 
 TAGS = ["p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h3", "table", "tr", "td", "th", "thead", "caption",
@@ -111,5 +92,5 @@ TAGS = ["p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h3", "table", "tr
 @given(st.lists(st.one_of(st.sampled_from(TAGS).map("<{}>".format), st.text(max_size=8)), max_size=30))
 @settings(deadline=None, max_examples=100)
 def test_any_markup_becomes_a_document_in_normal_form(parts: list[str]) -> None:
-    document = read("<body>x" + "".join(parts), {"p.png": PNG})
+    document = parse_html(f"<body>x{''.join(parts)}".encode(), "a.html", {"p.png": PNG}.get)
     assert normalized(document) == document

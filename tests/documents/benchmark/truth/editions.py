@@ -4,55 +4,40 @@ import gzip
 import hashlib
 import posixpath
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from common.errors import ArtifactError, MissingInputError
 from documents.records import Document
-from tests.documents.benchmark.catalogue import CatalogueEntry, Truth
 from tests.documents.benchmark.truth.groff import groff_document
-from tests.documents.benchmark.truth.html_edition import html_document
 from tests.documents.benchmark.truth.latex import latex_document
-from tests.documents.benchmark.truth.open_document import odt_document
+from tests.documents.benchmark.truth.markup import docx_document, html_document, odt_document
 from tests.documents.benchmark.truth.plain_text import asciidoc_document, info_document, rst_document
-from tests.documents.benchmark.truth.word import docx_document
 
 WITH_TABLES = ("latex", "html", "docx", "odt")  # kinds of truth whose tables are read as tables
-_PACKED = {"docx": docx_document, "odt": odt_document}
-_SOURCES = {
-    "latex": latex_document, "rst": rst_document, "asciidoc": asciidoc_document, "info": info_document,
-    "groff": groff_document,
-}  # fmt: skip
+Pages = Sequence[tuple[str, bytes]]  # path in the package and unpacked content of each, in order of reading
 _NEXT = re.compile(rb"<link[^>]*rel=[\"']?next[\"']?[^>]*>", re.IGNORECASE)
 _BELOW = re.compile(rb"<a [^>]*accesskey=[\"']?1[\"']?[^>]*>", re.IGNORECASE)
 _ADDRESS = re.compile(rb"href=[\"']?([^\"'#> ]+)", re.IGNORECASE)
 
 
-def true_document(entry: CatalogueEntry, folder: Path) -> Document:
-    """What a document of the list truly holds.
-
-    Args:
-        entry: The document.
-        folder: Holds each document's truth in a folder of the document's id, as `fetch` lays it.
-
-    Raises:
-        MissingInputError: If the truth is not there.
-        ArtifactError: If it is not the file that the list names.
-    """
-    pages = truth_pages(entry.truth, folder / entry.id)
-    if entry.truth.kind == "html":
-        return html_document(pages, entry.id)
-    content = pages[0][1]
-    if entry.truth.kind in _PACKED:
-        return _PACKED[entry.truth.kind](content, entry.id)
-    return _SOURCES[entry.truth.kind](content.decode("utf-8", "replace"), entry.id)
+def _of_source(read: Callable[[str, str], Document]) -> Callable[[Pages, str], Document]:
+    return lambda pages, name: read(pages[0][1].decode("utf-8", "replace"), name)
 
 
-def truth_pages(truth: Truth, root: Path) -> list[tuple[str, bytes]]:
-    """Path in the package and unpacked content of each page of a document's truth, in order of reading.
+READERS = {"html": html_document, "docx": docx_document, "odt": odt_document, "latex": _of_source(latex_document)}
+READERS |= {"rst": _of_source(rst_document), "asciidoc": _of_source(asciidoc_document)}
+READERS |= {"info": _of_source(info_document), "groff": _of_source(groff_document)}
 
-    Args:
-        truth: Where it stands in its package.
-        root: The unpacked package.
+
+def true_document(entry: Any, folder: Path) -> Document:
+    """What a document of the list truly holds, by its truth in a folder of its id, as `fetch` lays it."""
+    return READERS[entry.truth.kind](truth_pages(entry.truth, folder / entry.id), entry.id)
+
+
+def truth_pages(truth: Any, root: Path) -> Pages:
+    """The pages of a document's truth in its unpacked package.
 
     Raises:
         MissingInputError: If a page is not there.
@@ -80,11 +65,7 @@ def truth_pages(truth: Truth, root: Path) -> list[tuple[str, bytes]]:
 
 
 def unpacked(path: Path) -> bytes:
-    """A file's content; of one that ends in ".gz" the content that it packs.
-
-    Raises:
-        MissingInputError: If there is no such file.
-    """
+    """A file's content; of one that ends in ".gz" the content that it packs."""
     if not path.is_file():
         raise MissingInputError(
             f"{path} does not exist; fetch it: python -m tests.documents.benchmark.fetch --out FOLDER"

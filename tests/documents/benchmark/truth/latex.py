@@ -5,217 +5,208 @@ formulas are left out, inline ones keep their letters and digits.
 """
 
 import re
+from html.entities import html5
+from unicodedata import normalize
 
 from documents.records import Document, Heading, Paragraph, Table
 from tests.documents.benchmark.truth.blocks import TrueBlocks, equally_long, from_level_one
-from tests.documents.benchmark.truth.latex_source import (
-    SYMBOLS,
-    Macro,
-    accented,
-    argument,
-    macros,
-    optional_argument,
-    split,
-    without_comments,
-)
 
 SECTIONS = ("part", "chapter", "section", "subsection", "subsubsection")  # a paragraph's run-in title is no heading
-_TOKEN = re.compile(r"\\([a-zA-Z@]+)\*?|\\(.)|\$\$?|\n[ \t]*\n\s*|[{}~]|``|''|---?|[^\\${}~\n`'-]+|.", re.DOTALL)
-_BLANKS = re.compile(r"[ \t]*")
-_RULES = re.compile(r"\\(?:hline|toprule|midrule|bottomrule|botrule|colrule|Xhline\{[^}]*\})\b(?:\[[^]]*\])?")
-_TABLES = ("tabular", "tabular*", "tabularx", "longtable", "supertabular", "tabulary")
-_CODE = ("verbatim", "verbatim*", "lstlisting", "Verbatim", "vquote")
+_TABLES = ("tabular", "tabular*")
+_CODE = ("verbatim", "lstlisting", "vquote")
+_WITH_ARGUMENT = ("minipage", "subfigure", "selectlanguage")
 _DROPPED = (
-    "equation", "align", "eqnarray", "gather", "multline", "displaymath", "alignat", "flalign", "subequations",
-    "widetext", "CCSXML", "comment", "filecontents", "tikzpicture", "picture", "thebibliography",
-)  # fmt: skip
-_WITHOUT_TEXT = {  # commands of the list's sources whose arguments print nothing: how many in braces
-    "label": 1, "ref": 1, "pageref": 1, "eqref": 1, "autoref": 1, "nameref": 1, "cite": 1, "citep": 1, "citet": 1,
-    "citealt": 1, "citeauthor": 1, "onlinecite": 1, "nocite": 1, "vspace": 1, "hspace": 1, "includegraphics": 1,
-    "includeclip": 1, "setlength": 2, "addtolength": 2, "rule": 2, "bibliographystyle": 1, "bibliography": 1,
-    "color": 1, "cline": 1, "cmidrule": 1, "newcommand": 2, "renewcommand": 2, "selectlanguage": 1, "ccsdesc": 1,
-    "lstset": 1, "hypertarget": 1, "addcontentsline": 3, "orcid": 1, "href": 1, "textcolor": 1,
-    "received": 1, "title": 1, "setfloatlink": 1,
+    r"(equation|align|eqnarray|multline|displaymath|subequations|widetext|CCSXML|comment|thebibliography|gather)\*?"
+)
+_ONE_WITHOUT_TEXT = (
+    "label ref pageref eqref autoref nameref cite citep citet citealt citeauthor onlinecite nocite vspace hspace color "
+    "includegraphics includeclip bibliographystyle bibliography cline cmidrule selectlanguage ccsdesc lstset textcolor "
+    "hypertarget orcid href received title setfloatlink"
+)
+_TWO_WITHOUT_TEXT = "setlength addtolength rule newcommand renewcommand"
+# commands of the list's sources whose arguments print nothing: how many in braces
+_WITHOUT_TEXT = dict.fromkeys(_ONE_WITHOUT_TEXT.split(), 1) | dict.fromkeys(_TWO_WITHOUT_TEXT.split(), 2)
+_WITHOUT_TEXT["addcontentsline"] = 3
+_ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "c": "\u0327", "v": "\u030c"}
+_AS_IN_HTML = "alpha beta gamma delta epsilon kappa mu nu pi rho sigma tau phi psi omega Psi Omega times pm le ge geq"
+_SYMBOLS = {name: html5[f"{name};"] for name in _AS_IN_HTML.split()} | {
+    "LaTeX": "LaTeX", "LaTeXe": "LaTeX2e", "TeX": "TeX", "BibTeX": "BibTeX", "revtex": "REVTeX", "LuaTeX": "LuaTeX",
+    "textbackslash": "\\", "bs": "\\", "textbullet": "•", "ldots": "…", "dots": "…", "textellipsis": "…", "cdot": "·",
+    "neq": "≠", "infty": "∞", "degr": "°", "o": "ø", "O": "Ø", "AA": "Å", "textendash": "\u2013", "textemdash": "—",
+    "quad": " ", "newline": " ", "linebreak": " ",
 }  # fmt: skip
+_SIGNS = {",": " ", "!": "", "/": "", "-": "", "@": ""}
+_PLAIN = {"~": " ", "``": "“", "''": "”", "--": "\u2013", "---": "—", "{": "", "}": ""}
+
+_GROUP = r"\{[^{}]*\}"  # braces and what is between them
+for _ in range(8):
+    _GROUP = rf"\{{(?:[^{{}}\\]|\\.|{_GROUP})*\}}"
+_OPTION = rf"(?:[ \t]*\n?[ \t]*\[((?:[^]{{}}\\]|\\.|{_GROUP})*)\])?"
+_VERBATIM = r"\\begin\{(verbatim\*?|lstlisting|Verbatim|vquote|comment)\}.*?\\end\{\2\}|\\verb\*?([^a-zA-Z\s*]).*?\3"
+_COMMENT = r"(?<!\\)((?:\\\\)*)%[^\n]*(?:\n[ \t]*(?=\S))?"
+_DEFINITION = (
+    r"\\(?:(?:re|provide)?newcommand|DeclareRobustCommand|def)\*?\s*\{?\\([a-zA-Z]+)\}?\s*(?:\[(\d)\])?\s*"
+    rf"(?:\[([^]]*)\])?\s*((?:#\d)*)\s*(?=({_GROUP}))"
+)
+_TOKEN = r"\\([a-zA-Z@]+)\*?|\\(.)|\$\$?|\n[ \t]*\n\s*|[{}~]|``|''|---?|[^\\${}~\n`'-]+|."
+_RULES = r"\\(?:hline|toprule|midrule|bottomrule|botrule|colrule|Xhline\{[^}]*\})\b(?:\[[^]]*\])?"
+_Macros = dict[str, tuple[int, str | None, str]]  # the author's: number of arguments, default of the first one, body
 
 
 def latex_document(source: str, name: str) -> Document:
     """Blocks of a LaTeX source file; levels count from the highest sectioning command that it uses."""
-    plain = without_comments(source)
+    blanked = re.sub(r"^[ \t]*%[^\n]*", lambda match: "%" + " " * (len(match[0]) - 1), source, flags=re.MULTILINE)
+    plain = re.sub(f"({_VERBATIM})|{_COMMENT}", lambda match: match[1] or match[4], blanked, flags=re.DOTALL)
+    own: _Macros = {
+        match[1]: (int(match[2] or len(match[4]) // 2), match[3], match[5][1:-1])
+        for match in re.finditer(_DEFINITION, plain, re.DOTALL)
+    }
     body = re.search(r"\\begin\s*\{document\}(.*)\\end\s*\{document\}", plain, re.DOTALL)  # quoted ones in between
-    reader = _Reader(macros(plain))
-    title = re.search(r"\\title\s*(?:\[[^]]*\])?\s*(?=\{)", plain)
-    title_text = reader.inline(argument(plain, title.end())[0]) if title else name
-    reader.read(body[1] if body else plain)
-    return Document(name, title_text, from_level_one([*reader.blocks, *map(Paragraph, reader.notes)]))
+    title = re.search(rf"\\title\s*(?:\[[^]]*\])?\s*({_GROUP})", plain, re.DOTALL)
+    printed, reader = _Reader(title[1] if title else name, own), _Reader(body[1] if body else plain, own)
+    notes = map(Paragraph, printed.notes + reader.notes)
+    return Document(name, printed.line, from_level_one([*reader.blocks, *notes]))
+
+
+def _parts(source: str, separator: str) -> list[str]:
+    """Parts of a source between separators outside of braces, quotes and inner environments."""
+    end = re.escape(separator)
+    part = rf"((?:\\verb(\W).*?\2|\\begin.*?\\end|{_GROUP}|(?!{end})(?:\\.|.))*){end}"
+    return [match[1] for match in re.finditer(part, source + separator, re.DOTALL)]
 
 
 class _Reader(TrueBlocks):
-    """Collects blocks while it goes through a source."""
+    """Collects the blocks of a source."""
 
-    def __init__(self, own: dict[str, Macro]) -> None:
+    def __init__(self, source: str, own: _Macros) -> None:
         super().__init__()
         self.notes: list[str] = []  # footnotes: they stand elsewhere on the page
-        self._own = own
-
-    def inline(self, source: str) -> str:
-        """The running text of a piece of source, as one line."""
-        reader = _Reader(self._own)
-        reader.read(source)
-        self.notes += reader.notes
-        return " ".join(block.text for block in reader.blocks if isinstance(block, Paragraph))
-
-    def read(self, source: str) -> None:
-        """Add the blocks of a source."""
-        position = 0
-        while match := _TOKEN.match(source, position):
-            token, command, symbol = match[0], match[1], match[2]
-            position = match.end()
-            if command is not None:
-                position = self._command(command, source, position)
-            elif symbol is not None:
-                position = self._symbol(symbol, source, position)
-            elif token.startswith("$"):
-                end = source.index(token, position)
-                if token == "$":
-                    self.text.append(self._formula(source[position:end]))
-                position = end + len(token)
-            elif token.startswith("\n") and len(token) > 1:
+        self._open: set[str] = set()  # environments
+        self._source, self._own, self._at = source, own, 0
+        while self._at < len(source):
+            token = self._take(_TOKEN)
+            if name := token[1] or token[2]:
+                self._command(name)
+            elif token[0].startswith("$"):
+                formula = self._take(rf"(.*?){re.escape(token[0])}")[1]
+                self.text.append(self._formula(formula) if token[0] == "$" else "")
+            elif token[0].startswith("\n") and len(token[0]) > 1:
                 self.end()
-            elif token not in "{}":
-                self.text.append({"~": " ", "``": "“", "''": "”", "--": "\u2013", "---": "—"}.get(token, token))
+            else:
+                self.text.append(_PLAIN.get(token[0], token[0]))
         self.end()
 
-    def _symbol(self, symbol: str, source: str, position: int) -> int:
-        if symbol in "([":
-            end = source.index("\\)" if symbol == "(" else "\\]", position)
-            if symbol == "(":
-                self.text.append(self._formula(source[position:end]))
-            return end + 2
-        if symbol == "\\":
+    @property
+    def line(self) -> str:
+        """The running text, as one line."""
+        return " ".join(block.text for block in self.blocks if isinstance(block, Paragraph))
+
+    def _inline(self, source: str) -> str:
+        reader = _Reader(source, self._own)
+        self.notes += reader.notes
+        return reader.line
+
+    def _take(self, pattern: str) -> re.Match[str]:
+        match = re.compile(pattern, re.DOTALL).match(self._source, self._at)
+        assert match, self._source[self._at : self._at + 80]
+        self._at = match.end()
+        return match
+
+    def _option(self) -> str | None:
+        """An argument in square brackets right here, if there is one."""
+        return self._take(_OPTION)[1]
+
+    def _argument(self) -> str:
+        """A command's argument: what is between braces, or one token."""
+        return re.sub(r"^\{(.*)\}$", r"\1", self._take(rf"\s*({_GROUP}|\\[a-zA-Z]+|\\.|.?)")[1], flags=re.DOTALL)
+
+    def _command(self, name: str) -> None:
+        if name == "begin":
+            self._environment(self._argument())
+        elif name == "end" and (ended := self._argument()) not in self._open:  # it is quoted
+            self.text.append(ended)
+        elif name in ("end", "par", "maketitle"):
+            self.end()
+        elif name == "item":
+            self.end()
+            label = self._option()
+            self.text.append(f"- {self._inline(label)} " if label else "- ")
+        elif name in SECTIONS:
+            self._option()
+            self.add(Heading(self._inline(self._argument()), SECTIONS.index(name)))
+        elif name in ("footnote", "footnotetext", "thanks", "tablefootnote"):
+            self._option()
+            self.notes.append(self._inline(self._argument()))
+        elif name == "caption":
+            self._option()
+            self.end()
+            self.text.append(self._inline(self._argument()))
+            self.end()
+        elif name in ("verb", "lstinline"):
+            self.text.append(self._take(r"(.)(.*?)\1")[2])
+        elif name in ("cmd", "string", "command"):  # of classes' manuals: they print a command's name
+            self.text.append(self._argument())
+        elif name == "char":
+            code = self._take(r"(?:\s*('?)(\d+))?")
+            self.text.append(chr(int(code[2], 8 if code[1] else 10)) if code[2] else "")
+        elif name == "[":
+            self._take(r".*?\\\]")
+        elif name == "\\":
+            self._option()
             self.text.append(" ")
-            return optional_argument(source, position)[1]
-        letter, end = argument(source, position)
-        accent = accented(symbol, letter)
-        if accent is not None:
-            self.text.append(accent)
-            return end
-        self.text.append({",": " ", ";": " ", ":": " ", "!": "", "/": "", "-": "", "@": ""}.get(symbol, symbol))
-        return position
+        elif name in self._own and name not in _SYMBOLS:
+            count, default, body = self._own[name]
+            first = [] if default is None else [self._option() or default]
+            arguments = [*first, *(self._argument() for _ in range(count - len(first)))]
+            self.text.append(self._inline(re.sub(r"#(\d)", lambda match: arguments[int(match[1]) - 1], body)))
+        elif name in _ACCENTS:
+            letter = self._argument().strip("\\{} ")
+            self.text.append(letter and normalize("NFC", letter[0] + _ACCENTS[name] + letter[1:]))
+        elif name in _SYMBOLS:
+            self.text.append(_SYMBOLS[name])
+            self._take(r"\s*(?:\{\})?")
+        elif not name.isalpha():
+            self.text.append(_SIGNS.get(name, name))
+        else:
+            self._option()
+            for _ in range(_WITHOUT_TEXT.get(name, 0)):
+                self._option()
+                self._argument()
+            self._take(r"[ \t]*")
 
-    def _command(self, command: str, source: str, position: int) -> int:
-        if command == "begin":
-            return self._environment(source, position)
-        if command in SECTIONS:
-            _, position = optional_argument(source, position)
-            title, position = argument(source, position)
-            self.add(Heading(self.inline(title), SECTIONS.index(command)))
-            return position
-        if command in ("verb", "lstinline"):
-            end = source.index(source[position], position + 1)
-            self.text.append(source[position + 1 : end])
-            return end + 1
-        if command in ("cmd", "string", "command"):  # of classes' manuals: they print a command's name
-            name, position = argument(source, position)
-            self.text.append(name)
-            return position
-        if command == "char":
-            code = re.compile(r"\s*(?:'([0-7]+)|(\d+))").match(source, position)
-            self.text.append(chr(int(code[1], 8) if code[1] else int(code[2])) if code else "")
-            return code.end() if code else position
-        if command in ("par", "item", "maketitle", "bibitem"):
-            self.end()
-            if command == "item":
-                label, position = optional_argument(source, position)
-                self.text.append(f"- {self.inline(label)} " if label else "- ")
-            return position
-        if command in ("footnote", "footnotetext", "thanks", "tablefootnote"):
-            _, position = optional_argument(source, position)
-            note, position = argument(source, position)
-            self.notes.append(self.inline(note))
-            return position
-        if command == "caption":
-            _, position = optional_argument(source, position)
-            caption, position = argument(source, position)
-            self.end()
-            self.text.append(self.inline(caption))
-            self.end()
-            return position
-        if command in self._own and command not in SYMBOLS:
-            return self._macro(self._own[command], source, position)
-        if accented(command, "a") is not None:
-            letter, end = argument(source, position)
-            self.text.append(accented(command, letter) or "")
-            return end
-        if command in SYMBOLS:
-            self.text.append(SYMBOLS[command])
-            return re.compile(r"\s*(?:\{\})?").match(source, position).end()  # type: ignore[union-attr]
-        _, position = optional_argument(source, position)
-        for _ in range(_WITHOUT_TEXT.get(command, 0)):
-            _, position = optional_argument(source, position)
-            _, position = argument(source, position)
-        return _BLANKS.match(source, position).end()  # type: ignore[union-attr]
-
-    def _macro(self, macro: Macro, source: str, position: int) -> int:
-        arguments = []
-        for number in range(macro.arguments):
-            if number == 0 and macro.default is not None:
-                chosen, position = optional_argument(source, position)
-                arguments.append(macro.default if chosen is None else chosen)
-            else:
-                given, position = argument(source, position)
-                arguments.append(given)
-        body = re.sub(r"#(\d)", lambda match: (["", *arguments, *[""] * 9])[int(match[1])], macro.body)
-        self.text.append(self.inline(body))
-        return position
-
-    def _environment(self, source: str, position: int) -> int:
-        name, position = argument(source, position)
-        ending = re.compile(rf"\\(begin|end)\s*\{{{re.escape(name)}\}}")
-        depth, start = 1, position
-        content, after = source[start:], len(source)
-        for match in ending.finditer(source, position):
-            depth += 1 if match[1] == "begin" and name not in _CODE else -1 if match[1] == "end" else 0
-            if depth == 0:
-                content, after = source[start : match.start()], match.end()
-                break
-        if name.rstrip("*") in _DROPPED:
-            return after
+    def _environment(self, name: str) -> None:
+        if name in _TABLES:
+            if name == "tabular*":
+                self._argument()
+            self._option()
+            self._argument()
+        begin, end = (rf"\\{word}\s*\{{{re.escape(name)}\}}" for word in ("begin", "end"))
+        if re.fullmatch(_DROPPED, name):
+            self._take(f".*?{end}")
+            return
         self.end()
         if name in _CODE:
-            lines = content.partition("\n")[2] if name == "lstlisting" else content
+            lines = self._take(f"(.*?){end}")[1]
+            lines = lines.partition("\n")[2] if name == "lstlisting" else lines
             self.blocks.append(Paragraph(lines.strip("\n"), code=True))
         elif name in _TABLES:
-            if rows := self._rows(content, wide=name in ("tabular*", "tabularx", "tabulary")):
-                self.blocks.append(Table(rows))
+            rows = map(self._cells, _parts(self._take(f"((?:{begin}.*?{end}|.)*?){end}")[1], r"\\"))
+            if filled := [row for row in rows if any(row)]:
+                self.blocks.append(Table(equally_long(filled)))
         else:
-            _, skipped = optional_argument(content, 0)
-            if name in ("minipage", "multicols", "subfigure", "selectlanguage", "tabbing", "adjustwidth"):
-                _, skipped = argument(content, skipped)
-            self.read(content[skipped:])
-        return after
+            self._open.add(name)
+            self._option()
+            if name in _WITH_ARGUMENT:
+                self._argument()
 
-    def _rows(self, content: str, wide: bool) -> tuple[tuple[str, ...], ...]:
-        start = 0
-        if wide:
-            _, start = argument(content, start)
-        _, start = optional_argument(content, start)
-        _, start = argument(content, start)
-        rows = []
-        for line in split(content[start:], r"\\"):
-            cells: list[str] = []
-            for cell in split(re.sub(r"^\s*\[[^]]*\]", "", line), "&"):
-                cell = _RULES.sub("", cell)
-                span = re.match(r"\s*\\multicolumn\s*\{(\d+)\}", cell)
-                width = int(span[1]) if span else 1
-                if span:
-                    _, end = argument(cell, span.end())
-                    cell = argument(cell, end)[0]
-                cells += [self.inline(cell)] * width
-            if any(cells):
-                rows.append(cells)
-        return equally_long(rows)
+    def _cells(self, line: str) -> list[str]:
+        cells = []
+        for cell in _parts(re.sub(r"^\s*\[[^]]*\]", "", line), "&"):
+            text = re.sub(_RULES, "", cell)
+            span = re.match(rf"\s*\\multicolumn\s*\{{(\d+)\}}\s*{_GROUP}\s*({_GROUP})", text, re.DOTALL)
+            cells += [self._inline(span[2] if span else text)] * int(span[1] if span else 1)
+        return cells
 
     def _formula(self, source: str) -> str:
         """Letters, digits and signs of a formula in the order of the source."""
-        return self.inline(re.sub(r"[\^_&$]|\\[,;!: ]|\\(?:left|right)\b", "", source)).replace(" ", "")
+        return self._inline(re.sub(r"[\^_&$]|\\[,;!: ]|\\(?:left|right)\b", "", source)).replace(" ", "")
