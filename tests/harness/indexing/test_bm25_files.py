@@ -63,9 +63,8 @@ def test_ranges_of_passages_find_what_all_passages_find(built, monkeypatch, size
     engine, postings = built
     monkeypatch.setattr(bm25_search, "RANGE", size)
     for query in QUERIES + WEIGHTED:
-        scores_N = np.zeros(len(PASSAGES), dtype=np.float32)
-        for number, weight in query:
-            scores_N += engine.get_scores_from_ids([number]) * np.float32(weight)
+        parts = (engine.get_scores_from_ids([number]) * np.float32(weight) for number, weight in query)
+        scores_N = sum(parts, start=np.zeros(len(PASSAGES), dtype=np.float32))
         assert (postings.scores(query) == scores_N).all()
         for k in (1, 5, 200):
             expected = [n for n in np.lexsort((np.arange(len(scores_N)), -scores_N)) if scores_N[n] > 0][:k]

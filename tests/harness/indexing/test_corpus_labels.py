@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from common.records import Answer, Passage, Question, Source
+from common.records import Passage, Question, Source
 from common.retrieval import search_for
-from datamodules.formats.reading import read_passages, read_questions
+from datamodules.formats.reading import read_passages
 from harness.commands.evaluate import evaluate
 from harness.evaluation.serialization import pack_passages, unpack_passages
 from harness.indexing.index_folder import open_index
-from harness.indexing.passage_store import OTHER_IDS, PassageStore, write_passages
+from harness.indexing.passage_store import OTHER_IDS, PassageStore
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
-from harness.selection.options import SelectionOptions
-from harness.systems.drrag import DrRag
+from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers import river_corpus
 from tests.helpers.commands import command
+from tests.helpers.reports import questions as records_of
 
 ROWS = [
     {"_id": "doc-17", "title": "Alba", "text": "alba river joins brune", "url": "https://example.org/17",
@@ -49,12 +49,10 @@ def write_rows(folder: Path, rows: list[dict]) -> str:
 
 @pytest.fixture
 def passages(tmp_path: Path) -> list[Passage]:
-    return list(read_passages("jsonl", [write_rows(tmp_path, ROWS)]))
-
-
-def test_readers_keep_ids_and_other_fields_unchanged(passages: list[Passage]) -> None:
-    assert [passage.labels for passage in passages] == LABELS
-    assert [passage.title for passage in passages] == ["Alba", "Brune", "Dorn", "Elbe", "Fulda"]
+    read = list(read_passages("jsonl", [write_rows(tmp_path, ROWS)]))
+    assert [passage.labels for passage in read] == LABELS
+    assert [passage.title for passage in read] == ["Alba", "Brune", "Dorn", "Elbe", "Fulda"]
+    return read
 
 
 @pytest.mark.parametrize(
@@ -72,8 +70,6 @@ def test_readers_keep_ids_and_other_fields_unchanged(passages: list[Passage]) ->
 def test_unusual_ids_and_values(row: dict, labels: dict, tmp_path: Path) -> None:
     (passage,) = read_passages("jsonl", [write_rows(tmp_path, [row])])
     assert passage.labels == labels
-    write_passages(tmp_path, [passage])
-    assert [each.labels for each in PassageStore(tmp_path)] == [labels]
 
 
 @pytest.mark.parametrize(
@@ -91,27 +87,15 @@ def test_what_is_no_id_or_no_text_is_a_data_error(row: dict, word: str, tmp_path
         list(read_passages("jsonl", [write_rows(tmp_path, [row])]))
 
 
-def test_contexts_of_questions_keep_their_ids(tmp_path: Path) -> None:
-    context = {"id": 4711, "title": "Alba", "text": "alba river", "score": "1.5", "hasanswer": True}
-    (tmp_path / "fid.json").write_text(json.dumps([{"question": "where", "answers": ["alba"], "ctxs": [context]}]))
-    (question,) = read_questions("fid", str(tmp_path / "fid.json"))
-    assert question.passages[0].labels == {"corpus_id": "4711"}
-
-
-def test_labels_do_not_identify_a_passage() -> None:
-    plain, labelled = Passage.of("Alba", "river"), Passage.of("Alba", "river", corpus_id="doc-17", metadata={"a": [1]})
-    assert (plain, hash(plain), repr(plain)) == (labelled, hash(labelled), repr(labelled))
-
-
-def test_both_kinds_of_index_return_them(tmp_path: Path, passages: list[Passage], encoder, encoder_folder) -> None:
+def test_both_kinds_of_index_return_them_and_they_do_not_identify_a_passage(tmp_path, passages, encoder) -> None:
     build_bm25(passages, tmp_path / "bm25")
     build_dense(passages, tmp_path / "dense", encoder)
+    bare = [Passage(p.id, p.text, p.title) for p in passages]
+    assert [(p, hash(p), repr(p)) for p in passages] == [(p, hash(p), repr(p)) for p in bare]
     (hit, *_) = Bm25Retriever(tmp_path / "bm25").search(["alba"], 1)[0]
     assert hit.passage.labels == LABELS[0]
     found = DenseRetriever(tmp_path / "dense", "cpu").search(["alba"], 5)[0]
-    assert {hit.passage.title: hit.passage.labels for hit in found} == {
-        passage.title: passage.labels for passage in passages
-    }
+    assert {hit.passage.title: hit.passage.labels for hit in found} == {p.title: p.labels for p in passages}
 
 
 def test_the_recipe_of_a_corpus_without_labels_is_that_of_earlier_releases(tmp_path: Path, passages) -> None:
@@ -168,25 +152,12 @@ def test_saved_results_keep_them(passages: list[Passage]) -> None:
     assert asdict(unpacked) == asdict(table)
 
 
-class Echo:
-    """A reader that answers with the first title."""
-
-    def read(self, questions, evidence):
-        return [Answer(q.id, hits[0].passage.title, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
-
-
 def test_reports_have_them_per_question(tmp_path: Path) -> None:
-    river = [
-        Passage.of(title, text, corpus_id=f"doc-{number}", metadata={"url": f"https://example.org/{number}"})
-        for number, (title, text) in enumerate(river_corpus.TEXTS.items())
-    ]
+    river = [Passage.of(title, text, corpus_id=title, metadata={"n": 1}) for title, text in river_corpus.TEXTS.items()]
     build_bm25(river, tmp_path / "index")
-    strategy = DrRag(Bm25Retriever(tmp_path / "index"), selection=SelectionOptions("sm"), reader=Echo())
     questions = str(river_corpus.write_questions(tmp_path))
-    evaluate(strategy, tmp_path / "report", questions=questions, resamples=10)
+    evaluate(RetrieveRead(Bm25Retriever(tmp_path / "index")), tmp_path / "report", questions=questions, resamples=10)
+    evidence = [hit for record in records_of(tmp_path / "report") for hit in record["evidence"]]
     expected = {passage.id: passage.labels for passage in river}
-    for line in (tmp_path / "report" / "questions.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        evidence = record["evidence"]
-        assert evidence
-        assert all({key: hit[key] for key in ("corpus_id", "metadata")} == expected[hit["id"]] for hit in evidence)
+    assert evidence
+    assert all({key: hit[key] for key in ("corpus_id", "metadata")} == expected[hit["id"]] for hit in evidence)

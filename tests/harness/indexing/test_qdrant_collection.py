@@ -1,6 +1,7 @@
 """A Qdrant collection, in the client's local mode, against the index folder that it was uploaded from."""
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.qdrant import QdrantRetriever
 from tests.helpers.small_world import WORDS, corpus, write_encoder, write_jsonl
 
-PASSAGES = corpus(60)
+PASSAGES, DEAD = corpus(60), "http://127.0.0.1:9"
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +116,8 @@ def test_another_index_is_replaced_only_when_told_and_a_strangers_collection_nev
     vectors.client.close()
     from qdrant_client import models
 
-    client = place.connect()
-    client.create_collection("theirs", models.VectorParams(size=4, distance=models.Distance.DOT))
-    client.close()
+    with closing(place.connect()) as client:
+        client.create_collection("theirs", models.VectorParams(size=4, distance=models.Distance.DOT))
     for overwrite in (False, True):
         with pytest.raises(ArtifactError, match=r"not written by infer\.py index"):
             upload(open_index(built / "dense"), CollectionPlace(None, tmp_path / "db", "theirs"), overwrite)
@@ -133,28 +133,22 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, built: Path, retriever: Qd
         ("tiny", far, ArtifactError, "another encoder"),
         ("tiny", {}, UserError, "give url, such as http://localhost:6333, or path"),
         ("tiny", {"url": "http://localhost:1", "path": tmp_path}, UserError, "and not both"),
-        ("tiny", {"url": "http://127.0.0.1:9"}, UnavailableError, r"no Qdrant server answers at http://127\.0\.0\.1:9"),
+        ("tiny", {"url": DEAD}, UnavailableError, "no Qdrant server answers at http://127.0.0.1:9"),
     ):
         with pytest.raises(error, match=word):
             QdrantRetriever(name, device="cpu", **place).load()
 
 
-def test_a_server_that_does_not_answer_is_told_before_anything_is_encoded(tmp_path: Path) -> None:
-    file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES)
-    at, dense = CollectionPlace("http://127.0.0.1:9"), DenseOptions("no/such/encoder")
-    with pytest.raises(UnavailableError, match="no Qdrant server answers"):
-        index(tmp_path / "out", [str(file)], dense=dense, qdrant=at)
-    assert sorted(os.listdir(tmp_path)) == ["corpus.jsonl"]
-
-
-def test_the_command_builds_and_uploads(tmp_path: Path, encoder_folder: str) -> None:
-    file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES[:12])
-    for _ in range(2):  # the second time all is up to date
-        dense = DenseOptions(encoder_folder, precision="fp32")
-        index(tmp_path / "out", [str(file)], dense=dense, qdrant=CollectionPlace(path=tmp_path / "db"), device="cpu")
-    vectors = QdrantVectors(CollectionPlace(None, tmp_path / "db", "out"), True, None)
-    assert [passage.text for passage in vectors.index.stored] == [passage.text for passage in PASSAGES[:12]]
-    vectors.client.close()
-    for kind, place in (("bm25", CollectionPlace(path=tmp_path / "db")), ("dense", CollectionPlace(collection="new"))):
+def test_the_command_builds_and_uploads_where_a_server_answers(tmp_path: Path, encoder_folder: str) -> None:
+    at, made = CollectionPlace(path=tmp_path / "db"), (tmp_path / "out", [str(write_jsonl(tmp_path / "c", PASSAGES))])
+    with pytest.raises(UnavailableError, match="no Qdrant server answers"):  # before anything is encoded
+        index(*made, dense=DenseOptions("no/such/encoder"), qdrant=CollectionPlace(DEAD))
+    for kind, place in (("bm25", at), ("dense", CollectionPlace(collection="new"))):
         with pytest.raises(UserError, match=r"takes a dense index|give url"):
-            index(tmp_path / "out", [str(file)], kind=kind, qdrant=place)
+            index(*made, kind=kind, qdrant=place)
+    assert os.listdir(tmp_path) == ["c"]
+    for _ in range(2):  # the second time all is up to date
+        index(*made, dense=DenseOptions(encoder_folder, precision="fp32"), qdrant=at, device="cpu")
+    vectors = QdrantVectors(CollectionPlace(None, tmp_path / "db", "out"), True, None)
+    assert [passage.text for passage in vectors.index.stored] == [passage.text for passage in PASSAGES]
+    vectors.client.close()

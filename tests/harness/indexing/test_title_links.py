@@ -20,14 +20,7 @@ def build(folder: Path, passages: list[Passage]) -> TitleLinks:
 
 def form(links: TitleLinks, title: str) -> int:
     """The number of a form."""
-    (number,) = links.named([title]).forms_M
-    return int(number)
-
-
-def form_of(links: TitleLinks, words: tuple[str, ...]) -> int:
-    """The number of the form of these words."""
-    named = links.named([" ".join(words)])
-    (number,) = {int(form) for form in named.forms_M}
+    (number,) = {int(each) for each in links.named([title]).forms_M}
     return number
 
 
@@ -55,28 +48,17 @@ def test_passages_of_a_form_by_hand(tmp_path) -> None:
     assert titled(links, "james cameron", most=1) == [(2, True)]
 
 
-def test_links_by_hand(tmp_path) -> None:
+def test_links_and_weights_by_hand(tmp_path) -> None:
     links = build(tmp_path, CORPUS)
     titanic, film, cameron, avatar = (
         form(links, title) for title in ("titanic", "titanic 1997 film", "james cameron", "avatar")
     )
     mentioned = [sorted(links.mentioned_by(place).tolist()) for place in range(6)]
-    assert mentioned == [
-        [],  # its own title
-        [cameron],  # "Titanic" is its own title without the parenthesis
-        sorted([film, titanic, avatar]),
-        [cameron],
-        [],
-        [cameron],
-    ]
-
-
-def test_weights_by_hand(tmp_path) -> None:
-    links = build(tmp_path, CORPUS)
+    # the first mentions its own title, the second its own without the parenthesis
+    assert mentioned == [[], [cameron], sorted([film, titanic, avatar]), [cameron], [], [cameron]]
     # N = 6.  James Cameron: 3 passages mention it, 2 have it; Avatar: 1 and 1
-    weights = links.weights([form(links, "james cameron"), form(links, "avatar")])
     expected = [(1 - np.log(4) / np.log(7)) / (1 + np.log(2)), 1 - np.log(2) / np.log(7)]
-    assert weights == pytest.approx(expected)
+    assert links.weights([cameron, avatar]) == pytest.approx(expected)
 
 
 def test_passages_are_searched_in_batches(tmp_path, monkeypatch) -> None:
@@ -87,12 +69,6 @@ def test_passages_are_searched_in_batches(tmp_path, monkeypatch) -> None:
     build(tmp_path / "batches", CORPUS)
     for file in sorted((tmp_path / "whole" / FOLDER).iterdir()):
         assert file.read_bytes() == (tmp_path / "batches" / FOLDER / file.name).read_bytes()
-
-
-def test_a_corpus_without_links(tmp_path) -> None:
-    links = build(tmp_path, [Passage.of("Alba", "one"), Passage.of("Brune", "")])
-    assert links.links == 0
-    assert [links.mentioned_by(place).tolist() for place in range(2)] == [[], []]
 
 
 NAMES = ["alba", "brune", "alba brune", "brune (calder)", "alba brune (calder)", "brune-alba", "albabrune", "?"]
@@ -130,5 +106,4 @@ def test_agrees_with_a_search_for_every_title_in_every_text(tmp_path_factory, ti
         }
         longest = [form for s, e, form in spans if not any(a <= s and e <= b and (a, b) != (s, e) for a, b, _ in spans)]
         expected = set(longest) - {tuple(own) for own, _ in title_forms(passage.title)}
-        number = {each: form_of(links, each) for each in expected}
-        assert sorted(links.mentioned_by(place).tolist()) == sorted(number.values())
+        assert sorted(links.mentioned_by(place).tolist()) == sorted(form(links, " ".join(each)) for each in expected)
