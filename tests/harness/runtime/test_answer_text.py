@@ -54,19 +54,14 @@ def test_stage_rank_and_partner_come_before_what_a_reader_says_and_instead_of_sc
     assert "(stage: first; partner: passage 2; P(relevant): 0.8; retriever's rank: 1)" in text
     assert "(stage: second; partner: passage 1; P(relevant): 0.8; P(relevant): 0.25)" in text
     assert "score" not in text
-
-
-@pytest.mark.parametrize(
-    ("scores", "stage", "are_shown"),
-    [
+    for scores, stage, are_shown in (
         ((0.7, 0.7), None, True),
         ((0.7, 0.4), "first", False),  # the scores are of two searches
         ((0.0, 0.0), None, False),  # shipped passages without scores
-    ],
-)
-def test_scores_are_shown_where_they_compare(scores: tuple[float, float], stage: str, are_shown: bool) -> None:
-    documents = [{"id": passage.id, "stage": stage, "probability": None} for passage in (PARIS, ROME)]
-    assert ("score 0." in shown(found((PARIS, scores[0]), (ROME, scores[1]), documents=documents))) == are_shown
+    ):
+        documents = [{"id": passage.id, "stage": stage, "probability": None} for passage in (PARIS, ROME)]
+        text = shown(found((PARIS, scores[0]), (ROME, scores[1]), documents=documents))
+        assert ("score 0." in text) == are_shown
 
 
 def test_what_another_system_notes_is_shown_by_its_name() -> None:

@@ -102,13 +102,22 @@ def test_the_beginning_of_a_deeper_search_is_served(candidates: int | None, aske
     assert retriever.asked == asked
 
 
-def test_equal_choices_are_read_once_and_only_with_a_gold_answer() -> None:
-    class Reader:
-        def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-            asked.extend(question.id for question in questions)
-            return [Answer(q.id, hits[0].passage.id, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
+class Reader:
+    """Answers with the name of the first passage; its call for question 1 may fail."""
 
-    asked: list[str] = []
+    identity = {"reader": "test"}  # noqa: RUF012
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails, self.asked = fails, list[str]()
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        self.asked += [question.id for question in questions]
+        costs = {"1": {"failed_calls": 1.0}} if self.fails else {}
+        texts = [hits[0].passage.id if hits else "" for hits in evidence]
+        return [Answer(q.id, text, (), costs=costs.get(q.id, {})) for q, text in zip(questions, texts, strict=True)]
+
+
+def test_equal_choices_are_read_once_and_only_with_a_gold_answer() -> None:
     memo, reader = Memo(), Reader()
     questions = [Question("1", "a", ("x",)), Question("2", "a", ("x",)), Question("3", "b")]
     first, second = [Ranked(Passage("p", ""), 1.0)], [Ranked(Passage("r", ""), 1.0)]
@@ -116,10 +125,10 @@ def test_equal_choices_are_read_once_and_only_with_a_gold_answer() -> None:
         found = memo.read(reader, questions, [hits] * 3)
         assert [each.text for each in found] == [hits[0].passage.id] * 2 + [""]
         assert [each.question_id for each in found] == ["1", "2", "3"]
-    assert asked == ["1", "2", "1", "2"]
+    assert reader.asked == ["1", "2", "1", "2"]
     assert memo.read(reader, questions, [first] * 3, every=True)[2].text == "p"
     memo.read(reader, questions[:1], [[Ranked(Passage("p", "a part of it"), 1.0)]])  # a cut passage keeps its id
-    assert asked[4:] == ["3", "1"]
+    assert reader.asked[4:] == ["3", "1"]
 
 
 def test_a_record_for_which_a_call_failed_is_asked_for_again_by_the_next_run(tmp_path: Path) -> None:
@@ -145,23 +154,12 @@ def test_a_record_for_which_a_call_failed_is_asked_for_again_by_the_next_run(tmp
 
 
 def test_a_failed_reading_is_read_again_by_the_next_run_and_an_unanswerable_question_is_read(tmp_path: Path) -> None:
-    class Reader:
-        identity = {"reader": "test"}  # noqa: RUF012
-
-        def __init__(self, fails: bool) -> None:
-            self.fails, self.asked = fails, list[str]()
-
-        def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-            self.asked += [question.id for question in questions]
-            failed = {"failed_calls": 1.0} if self.fails else {}
-            return [Answer(each.id, "", (), costs=failed if each.id == "1" else {}) for each in questions]
-
     questions = [Question("1", "a", ("x",)), Question("2", "b", source=Source(withheld=("y",))), Question("3", "c")]
-    first, second, third = Reader(True), Reader(False), Reader(False)
-    for reader in (first, second, third):
+    readers = [Reader(fails=True), Reader(), Reader()]
+    for reader in readers:
         Memo(tmp_path).read(reader, questions, [[]] * 3)
-    assert [each.asked for each in (first, second, third)] == [["1", "2"], ["1"], []]
-    assert [len(Memo().reading(first, question)) for question in questions] == [1, 1, 0]
+    assert [each.asked for each in readers] == [["1", "2"], ["1"], []]
+    assert [len(Memo().reading(readers[0], question)) for question in questions] == [1, 1, 0]
 
 
 def test_searches_of_two_stages_have_their_own_times_and_are_freed_with_their_batch() -> None:
