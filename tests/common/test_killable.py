@@ -16,6 +16,7 @@ import pytest
 from common.killable import CallError, Killable
 
 DO = "tests.helpers.misbehaving:do"
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS holds on Linux")
 Call = tuple[Any, ...]
 
 
@@ -35,38 +36,33 @@ def results(calls: Sequence[Call], processes: int = 1, **options: Any) -> list[A
     return found
 
 
-def test_calls_are_served_by_the_same_process() -> None:
-    found = results([("tell", 0, b"x" * 3_000_000), ("print",), ("tell",)])
-    assert [each["length"] for each in found] == [3_000_000, 0, 0]
-    assert len({each["process"] for each in found}) == 1
+def test_calls_are_served_by_the_same_process_without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception is one line and leaves the process."""
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    first, second, lost, last = results([("tell", 0, b"x" * 3_000_000), ("print",), ("raise",), ("tell",)])
+    assert [each["length"] for each in (first, second, last)] == [3_000_000, 0, 0]
+    assert first["process"] == second["process"] == last["process"]
+    assert lost.args == ("raised", "ValueError: two lines")
+    assert ("SOME_API_KEY" in last["variables"], "PATH" in last["variables"]) == (False, True)
+    with closing(Killable("tests.helpers.misbehaving:no", 1)) as killable, pytest.raises(CallError, match="AttributeE"):
+        killable.submit().result()
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "why"),
     [
         (("crash",), "crashed", "SIGSEGV"),
-        pytest.param(
-            ("allocate", 500), "large", "exit code 4",
-            marks=pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS holds on Linux"),
-        ),
+        pytest.param(("allocate", 500), "large", "exit code 4", marks=ON_LINUX),
         (("work", 60), "slow", "SIGPROF"),
         (("sleep", 60), "slow", "SIGPROF"),
     ],
-)  # fmt: skip
+)
 def test_a_process_that_ends_takes_its_own_call_only(call: Call, kind: str, why: str) -> None:
     began = time.monotonic()
     before, lost, after = results([("tell",), call, ("tell",)], seconds=1.0)
     assert time.monotonic() - began < 20
     assert lost.args == (kind, why)
     assert before["process"] != after["process"]
-
-
-def test_an_exception_is_one_line_and_leaves_the_process() -> None:
-    before, lost, after = results([("tell",), ("raise",), ("tell",)])
-    assert lost.args == ("raised", "ValueError: two lines")
-    assert before["process"] == after["process"]
-    with closing(Killable("tests.helpers.misbehaving:no", 1)) as killable, pytest.raises(CallError, match="AttributeE"):
-        killable.submit().result()
 
 
 def test_cpu_time_is_counted_for_each_call() -> None:
@@ -102,14 +98,7 @@ def test_closing_cancels_what_runs_and_what_waits() -> None:
             each.result(10)
 
 
-def test_processes_get_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_API_KEY", "secret")
-    (found,) = results([("tell",)])
-    assert "SOME_API_KEY" not in found["variables"]
-    assert "PATH" in found["variables"]
-
-
-@pytest.mark.parametrize("what", ["work", "sleep", "hold"])
+@pytest.mark.parametrize("what", ["sleep", "hold"])
 @pytest.mark.parametrize("at", ["while it starts", "during a call"])
 def test_a_process_ends_with_the_one_that_asks(what: str, at: str) -> None:
     code = f"""

@@ -29,10 +29,9 @@ PLAIN = st.text("aAbİß1_'- \t\u0301éж", max_size=20)  # no sign that makes a
 
 
 def test_words_of_a_question() -> None:
-    assert words_of("Was Ed's café in St.-Paul?")[:3] == [Word("was", 0, 3), Word("ed", 4, 6), Word("s", 7, 8)]
-    assert [word.text for word in words_of("Was Ed's café in St.-Paul?")] == [
-        "was", "ed", "s", "cafe", "in", "st", "paul"
-    ]  # fmt: skip
+    words = words_of("Was Ed's café in St.-Paul?")
+    assert words[:3] == [Word("was", 0, 3), Word("ed", 4, 6), Word("s", 7, 8)]
+    assert [word.text for word in words] == ["was", "ed", "s", "cafe", "in", "st", "paul"]
     assert words_of("?! ") == []
 
 
@@ -111,42 +110,29 @@ def test_composed_and_decomposed_text_have_the_same_words(text: str) -> None:
     assert terms_of(composed) == terms_of(decomposed)
 
 
-def test_distinct_words_are_in_order_of_appearance() -> None:
+def test_distinct_new_and_remaining_words() -> None:
+    """Distinct ones in order of appearance; new ones, which the question lacks; a text without every one of some."""
     assert distinct_words("The end of the End, of Time") == ["the", "end", "of", "time"]
-
-
-def test_new_words_are_those_that_the_question_lacks() -> None:
     assert new_words("Who built the Kiln?", ["The kiln of Amber", "amber, built of Clay"]) == ["of", "amber", "clay"]
     assert new_words("Who?", []) == []
-
-
-def test_without_removes_every_occurrence_of_whole_words() -> None:
     assert without("The other, the End of  the\tweather?", {"the"}) == "other, End of weather?"
     assert without("Who  wrote it", ()) == "Who wrote it"
     assert without("one", {"one"}) == ""
 
 
-@given(TEXT)
+@given(TEXT | st.text("a1,B&'$%+ "))
 def test_words_are_ordered_spans_that_cover_all_letters_and_digits(text: str) -> None:
+    """Without their places they are the same; a word as it is compared stays so."""
     words, end = words_of(text), 0
     for word in words:
         assert 0 <= word.start < word.end <= len(text)
         assert word.start >= end or words_of(text[word.start : word.end])[0] != words_of(word.text)[0]  # as in ½
         assert not any(each.isalnum() and words_of(each) for each in text[end : word.start])
+        assert [each.text for each in words_of(word.text)] == [word.text]
         end = word.end
     assert not any(each.isalnum() and words_of(each) for each in text[end:])
-
-
-@given(TEXT | st.text("a1,B&'$%+ "))
-def test_words_without_their_places_are_the_same(text: str) -> None:
-    assert word_texts(text) == [word.text for word in words_of(text)]
-    assert word_count(text) == len(words_of(text))
-
-
-@given(TEXT)
-def test_a_word_as_it_is_compared_stays_so(text: str) -> None:
-    for word in words_of(text):
-        assert [each.text for each in words_of(word.text)] == [word.text]
+    assert word_texts(text) == [word.text for word in words]
+    assert word_count(text) == len(words)
 
 
 @given(PLAIN, st.data())
@@ -169,10 +155,6 @@ def test_the_first_words_keep_their_white_space(text: str, most: int) -> None:
         assert cut == cut.rstrip()
 
 
-def test_the_first_words_of_a_table_stay_a_table() -> None:
-    assert first_words("| a | b |\n| - | - |\n| 1 | 2 |", 7) == "| a | b |\n| -"
-
-
 @given(st.text(alphabet="ab \n"), st.integers(20, 30))
 def test_the_first_characters_end_between_words(text: str, most: int) -> None:
     cut = first_characters(text, most)
@@ -185,7 +167,8 @@ def test_the_first_characters_end_between_words(text: str, most: int) -> None:
         assert kept.split() == text.split()[: len(kept.split())]
 
 
-def test_the_first_characters_fill_what_they_may() -> None:
+def test_the_first_words_of_a_table_and_the_first_characters_fill_what_they_may() -> None:
+    assert first_words("| a | b |\n| - | - |\n| 1 | 2 |", 7) == "| a | b |\n| -"
     assert first_characters("one two three four", 18) == "one two three four"
     assert first_characters("one two three four", 17) == "one two three ..."
     assert first_characters("one\ntwo three four", 11) == "one\ntwo ..."
@@ -193,8 +176,6 @@ def test_the_first_characters_fill_what_they_may() -> None:
 
 
 def test_every_character_of_a_script_without_blanks_counts_as_a_word() -> None:
-    assert word_count("The supply's voltage is 12 V.") == 7
-    assert word_count("每个 DDC 通道16个NCO。") == 8  # five characters, DDC, 16, NCO
-    assert word_count("दिल्ली भारत की राजधानी है") == 5
-    assert word_count("กรุงเทพ") == 6  # a mark belongs to its letter
-    assert word_count("") == word_count("?!") == 0
+    """In the second text five characters, DDC, 16 and NCO; in the last but one a mark belongs to its letter."""
+    texts = ("The supply's voltage is 12 V.", "每个 DDC 通道16个NCO。", "दिल्ली भारत की राजधानी है", "กรุงเทพ", "?!")
+    assert [*map(word_count, texts)] == [7, 8, 5, 6, 0]

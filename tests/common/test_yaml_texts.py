@@ -18,25 +18,20 @@ system:
 """
 
 
-def test_pools_and_prompts_are_read_alike(tmp_path: Path) -> None:
-    (tmp_path / "pool.yaml").write_text("strategies: []\ndemonstrations: []\nstrategies: []\n")
-    (tmp_path / "prompt.yaml").write_text("user: a\nuser: b\n")
-    with pytest.raises(UserError, match=r"pool\.yaml, line 3: 'strategies' stands twice"):
-        Pool.load(tmp_path / "pool.yaml")
-    with pytest.raises(UserError, match=r"prompt\.yaml, line 2: 'user' stands twice"):
-        Prompt.load(str(tmp_path / "prompt.yaml"))
+def test_every_way_to_write_it_is_found_and_pools_and_prompts_are_read_alike(tmp_path: Path) -> None:
+    for text in ("a: 1\n'a': 2", "- {b: 1, b: 1}", "a:\n  - b:\n      c: 1\n      c: 2"):
+        with pytest.raises(UserError, match="stands twice"):
+            load_yaml(text)
+    (tmp_path / "a.yaml").write_text("user: a\nuser: b\n")
+    for load in (Pool.load, Prompt.load):
+        with pytest.raises(UserError, match=r"a\.yaml, line 2: 'user' stands twice"):
+            load(tmp_path / "a.yaml")
 
 
 def test_a_question_that_looks_like_a_mapping_is_a_question(tmp_path: Path) -> None:
     (tmp_path / "right.yaml").write_text(RIGHT)
     ended = command(tmp_path, "infer.py", "ask", "--config", "right.yaml", "--question", "A: who?\nA: where?")
     refused(ended, 66, "a: no such index")
-
-
-@pytest.mark.parametrize("text", ["a: 1\n'a': 2", "- {b: 1, b: 1}", "a:\n  - b:\n      c: 1\n      c: 2"])
-def test_every_way_to_write_it_is_found(text: str) -> None:
-    with pytest.raises(UserError, match="stands twice"):
-        load_yaml(text)
 
 
 def test_names_in_different_mappings_and_merged_ones_are_right() -> None:
