@@ -60,10 +60,10 @@ def test_one_passage_by_hand(tmp_path) -> None:
     assert (len(both), len(cleaned)) == (2, 1)
 
 
-@pytest.mark.parametrize("query", ["", "   ", "zebra quagga", "the of and", "a", "?!", "\u200b"])
-def test_a_query_without_a_known_word_finds_nothing(tmp_path, query) -> None:
+def test_a_query_without_a_known_word_finds_nothing(tmp_path) -> None:
     retriever = build(tmp_path, corpus(5))
-    assert retriever.search([query, "amber"], 3)[0] == []
+    unknown = ["", "   ", "zebra quagga", "the of and", "a", "?!", "\u200b"]
+    assert retriever.search([*unknown, "amber"], 3)[:-1] == [[]] * len(unknown)
     assert retriever.search([], 3) == []
 
 
@@ -96,14 +96,10 @@ def test_stop_words_count_if_nothing_else_is_known_or_when_told(tmp_path) -> Non
     assert retriever.search(["To be, or not to be?"], 3)[0][0].passage == passages[0]
     assert [hit.passage for hit in retriever.search(["the zebra"], 3)[0]] == [passages[2], passages[1]]
     assert [hit.passage for hit in retriever.search(["the amber"], 3)[0]] == [passages[1]]
+    asked = ["the amber?", "To be the?", "Is it the quagga?", "quagga"]  # known by more than stop words
+    assert [*map(retriever.knows, asked)] == [True, True, False, False]
     build_bm25(passages, tmp_path / "none", stop_words="none")
     assert len(Bm25Retriever(tmp_path / "none").search(["the amber"], 3)[0]) == 2
-
-
-def test_an_index_knows_a_question_by_more_than_its_stop_words(tmp_path) -> None:
-    retriever = build(tmp_path, [Passage.of("", "it is not"), Passage.of("", "the kiln")])
-    asked = ["the kiln?", "Is it the?", "Is it the quagga?", "quagga"]
-    assert [*map(retriever.knows, asked)] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -47,13 +47,11 @@ def retrievers(tmp_path_factory: pytest.TempPathFactory, encoder) -> Mapping[str
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", ["bm25", "dense", "keywords", "links", "fused", "rm3", "reranked", "routes", "queries"]
-)
-def test_every_retriever_searches_one_text(retrievers, name: str) -> None:
-    one, several = retrievers[name].search(TEXT, 2), retrievers[name].search([TEXT, "kiln"], 2)
-    assert len(one) == 1
-    assert one[0] == several[0] != []
+def test_every_retriever_searches_one_text(retrievers) -> None:
+    for retriever in retrievers.values():
+        one, several = retriever.search(TEXT, 2), retriever.search([TEXT, "kiln"], 2)
+        assert len(one) == 1
+        assert one[0] == several[0] != []
 
 
 def test_encoders_words_and_rewriters_take_one_text(retrievers, encoder, tmp_path: Path) -> None:
