@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,30 +62,20 @@ def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
 
 
 def test_removing_the_lock_file_never_lets_two_in(tmp_path: Path) -> None:
-    inside, most, entered = 0, 0, 0
-    counting = threading.Lock()
+    inside, most = [], []
 
-    def enter_often() -> None:
-        nonlocal inside, most, entered
+    def enter_often(thread: int) -> None:
         for _ in range(300):
-            try:
-                with exclusive(tmp_path / "work"):
-                    with counting:
-                        inside, entered = inside + 1, entered + 1
-                        most = max(most, inside)
-                    time.sleep(0)
-                    with counting:
-                        inside -= 1
-            except UserError:
-                pass
+            with suppress(UserError), exclusive(tmp_path / "work"):
+                inside.append(thread)
+                most.append(len(inside))
+                time.sleep(0)
+                inside.remove(thread)
 
-    threads = [threading.Thread(target=enter_often) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert entered > 30
-    assert most == 1
+    with ThreadPoolExecutor(4) as pool:
+        [*pool.map(enter_often, range(4))]
+    assert len(most) > 30
+    assert max(most) == 1
 
 
 def test_a_lock_that_has_just_been_taken_is_waited_for(tmp_path: Path) -> None:

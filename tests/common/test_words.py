@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from common import words as words_module
 from common.words import (
-    Word,
     compounds_of,
     distinct_words,
     first_characters,
@@ -26,13 +25,6 @@ TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "Cc", "M"]), max_si
     "aAbİß1_'- \t", max_size=20
 )
 PLAIN = st.text("aAbİß1_'- \t\u0301éж", max_size=20)  # no sign that makes another word of the one before it
-
-
-def test_words_of_a_question() -> None:
-    words = words_of("Was Ed's café in St.-Paul?")
-    assert words[:3] == [Word("was", 0, 3), Word("ed", 4, 6), Word("s", 7, 8)]
-    assert [word.text for word in words] == ["was", "ed", "s", "cafe", "in", "st", "paul"]
-    assert words_of("?! ") == []
 
 
 @pytest.mark.parametrize(

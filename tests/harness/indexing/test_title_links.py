@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.files import digests
 from common.records import Passage
 from harness.indexing import title_links
-from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
+from harness.indexing.title_links import TitleLinks, write_title_links
 from harness.indexing.titles import title_forms
 
 
@@ -18,57 +17,17 @@ def build(folder: Path, passages: list[Passage]) -> TitleLinks:
     return TitleLinks(folder)
 
 
-def form(links: TitleLinks, title: str) -> int:
-    """The number of a form."""
-    (number,) = {int(each) for each in links.named([title]).forms_M}
-    return number
-
-
-def titled(links: TitleLinks, title: str, most: int = 100) -> list[tuple[int, bool]]:
-    places, exact = links.titled(form(links, title), most)
-    return list(zip(places.tolist(), exact.tolist(), strict=True))
-
-
-CORPUS = [
-    Passage.of("Titanic", "A ship. It sank near Newfoundland; the Titanic had a cook."),
-    Passage.of("Titanic (1997 film)", "By James Cameron, about Titanic, the ship."),
-    Passage.of("James Cameron", "He made Titanic (1997 film), and Titanic again, and Avatar."),
-    Passage.of("Avatar", "By James Cameron. Cast: none."),
-    Passage.of("James Cameron", "James Cameron was born in Kapuskasing."),
-    Passage.of("", "James Cameron has no title here."),
-]
-
-
-def test_passages_of_a_form_by_hand(tmp_path) -> None:
-    links = build(tmp_path, CORPUS)
-    assert links.forms == 4  # titanic, titanic 1997 film, james cameron, avatar
-    assert titled(links, "titanic") == [(0, True), (1, False)]
-    assert titled(links, "titanic 1997 film") == [(1, True)]
-    assert titled(links, "james cameron") == [(2, True), (4, True)]
-    assert titled(links, "james cameron", most=1) == [(2, True)]
-
-
-def test_links_and_weights_by_hand(tmp_path) -> None:
-    links = build(tmp_path, CORPUS)
-    titanic, film, cameron, avatar = (
-        form(links, title) for title in ("titanic", "titanic 1997 film", "james cameron", "avatar")
-    )
-    mentioned = [sorted(links.mentioned_by(place).tolist()) for place in range(6)]
-    # the first mentions its own title, the second its own without the parenthesis
-    assert mentioned == [[], [cameron], sorted([film, titanic, avatar]), [cameron], [], [cameron]]
-    # N = 6.  James Cameron: 3 passages mention it, 2 have it; Avatar: 1 and 1
-    expected = [(1 - np.log(4) / np.log(7)) / (1 + np.log(2)), 1 - np.log(2) / np.log(7)]
-    assert links.weights([cameron, avatar]) == pytest.approx(expected)
-
-
 def test_passages_are_searched_in_batches(tmp_path, monkeypatch) -> None:
-    for name in ("whole", "batches"):
+    names = ["Titanic", "Titanic (1997 film)", "James Cameron", "Avatar", "", "James Cameron"]
+    passages = [
+        Passage.of(title, f"{text}. By {other}.")
+        for title, text, other in zip(names, names[::-1], names[1:] + names[:1], strict=True)
+    ]
+    for name, at_once in (("whole", 1000), ("batches", 2)):
+        monkeypatch.setattr(title_links, "_AT_ONCE", at_once)
         (tmp_path / name).mkdir()
-    build(tmp_path / "whole", CORPUS)
-    monkeypatch.setattr(title_links, "_AT_ONCE", 2)
-    build(tmp_path / "batches", CORPUS)
-    for file in sorted((tmp_path / "whole" / FOLDER).iterdir()):
-        assert file.read_bytes() == (tmp_path / "batches" / FOLDER / file.name).read_bytes()
+        assert build(tmp_path / name, passages).links > 3
+    assert digests(tmp_path / "whole") == digests(tmp_path / "batches")
 
 
 NAMES = ["alba", "brune", "alba brune", "brune (calder)", "alba brune (calder)", "brune-alba", "albabrune", "?"]
@@ -106,4 +65,5 @@ def test_agrees_with_a_search_for_every_title_in_every_text(tmp_path_factory, ti
         }
         longest = [form for s, e, form in spans if not any(a <= s and e <= b and (a, b) != (s, e) for a, b, _ in spans)]
         expected = set(longest) - {tuple(own) for own, _ in title_forms(passage.title)}
-        assert sorted(links.mentioned_by(place).tolist()) == sorted(form(links, " ".join(each)) for each in expected)
+        numbers = [{*links.named([" ".join(each)]).forms_M.tolist()} for each in expected]
+        assert sorted(links.mentioned_by(place).tolist()) == sorted(number for (number,) in numbers)
