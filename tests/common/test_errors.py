@@ -1,4 +1,4 @@
-"""What is told of a mistake in one line: of the user's, of a name that stands twice in a mapping, of a missing package."""
+"""Mistakes in one line: of the user, of a name that stands twice in a mapping, of a missing package; a bug is shown."""
 
 import sys
 import tomllib

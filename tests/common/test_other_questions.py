@@ -7,14 +7,13 @@ import pytest
 from common.other_questions import other_texts
 from common.records import Gold, GoldSegment, Passage, Question, Source
 
+IT = GoldSegment("manual.pdf", ("it",))
 PASSAGE = Passage.of("page", "text", corpus_id="doc")
 SHARED = [
     {"answers": ("Yes",)},
     {"support": (PASSAGE.id,), "passages": (PASSAGE,)},
-    {"gold": Gold(corpus_ids=("doc",))},
-    {"gold": Gold(titles=("page",))},
-    {"gold": Gold(segments=(GoldSegment("manual.pdf", ("it",)),))},
     {"source": Source(group="customer")},
+    *({"gold": Gold(**named)} for named in ({"corpus_ids": ("doc",)}, {"titles": ("page",)}, {"segments": (IT,)})),
 ]
 
 

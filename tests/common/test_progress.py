@@ -29,9 +29,8 @@ def test_a_log_gets_a_line_every_fifteen_seconds_with_the_time_left(clock: list[
     run(clock, 6.0)
     out, err = capsys.readouterr()
     assert out == ""
-    assert [line.split("|")[-1].strip() for line in err.splitlines()] == [
-        "3/10 [00:18<00:42,  6.00s/it]", "6/10 [00:36<00:24,  6.00s/it]", "9/10 [00:54<00:06,  6.00s/it]",
-    ]  # fmt: skip
+    left = [line.split("|")[-1].partition(",")[0].strip() for line in err.splitlines()]
+    assert left == ["3/10 [00:18<00:42", "6/10 [00:36<00:24", "9/10 [00:54<00:06"]
     assert all(line.startswith("counting: ") for line in err.splitlines())
 
 

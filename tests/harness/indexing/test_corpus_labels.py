@@ -21,7 +21,7 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers import river_corpus
-from tests.helpers.commands import command
+from tests.helpers.commands import done
 from tests.helpers.reports import questions as records_of
 
 ROWS = [
@@ -99,29 +99,23 @@ def test_both_kinds_of_index_return_them_and_they_do_not_identify_a_passage(tmp_
 
 
 def test_the_recipe_of_a_corpus_without_labels_is_that_of_earlier_releases(tmp_path: Path, passages) -> None:
-    bare = [Passage(p.id, p.text, p.title) for p in passages]
-    build_bm25(bare, tmp_path / "bare")
-    assert open_index(tmp_path / "bare").recipe.keys() == {"kind", "corpus", "text", "k1", "b", "analyser"}
-    assert json.loads((tmp_path / "bare" / "passages.jsonl").read_text().splitlines()[0]).keys() == {
-        "id", "title", "text", "source",
-    }  # fmt: skip
-    build_bm25(passages, tmp_path / "labelled")
-    assert open_index(tmp_path / "bare").corpus == open_index(tmp_path / "labelled").corpus
-    with pytest.raises(UserError, match=r"holds another index \(differs in: labels\)"):
-        build_bm25(passages, tmp_path / "bare")
-    build_bm25(passages, tmp_path / "labelled")  # up to date
+    bare, labelled = tmp_path / "bare", tmp_path / "labelled"
+    build_bm25([Passage(p.id, p.text, p.title) for p in passages], bare)
+    assert open_index(bare).recipe.keys() == {"kind", "corpus", "text", "k1", "b", "analyser"}
+    row = json.loads((bare / "passages.jsonl").read_text().splitlines()[0])
+    assert row.keys() == {"id", "title", "text", "source"}
+    for _ in range(2):  # the second time it is up to date
+        build_bm25(passages, labelled)
+    assert open_index(bare).corpus == open_index(labelled).corpus
     renamed = [Passage(p.id, p.text, p.title, corpus_id=f"new-{p.id}") for p in passages]
-    with pytest.raises(UserError, match="differs in: labels"):
-        build_bm25(renamed, tmp_path / "labelled")
+    for others, folder in ((passages, bare), (renamed, labelled)):
+        with pytest.raises(UserError, match=r"holds another index \(differs in: labels\)"):
+            build_bm25(others, folder)
 
 
 def test_of_equal_passages_the_first_id_is_returned_and_the_others_are_counted(tmp_path: Path) -> None:
-    rows = [
-        {"id": id_, "title": "Alba", "text": text} for id_, text in (("a", "x"), ("b", "x"), ("a", "x"), ("c", "y"))
-    ]
-    write_rows(tmp_path, rows)
-    ended = command(tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "index")
-    assert ended.code == 0, ended.err
+    write_rows(tmp_path, [{"id": id_, "title": "Alba", "text": "y" if id_ == "c" else "x"} for id_ in "abac"])
+    ended = done(tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "index")
     said = "a passage with the title and text of an earlier one: 2, left out; the first: corpus.jsonl, line 2."
     assert [line for line in ended.err.splitlines() if "earlier one" in line] == [said]
     store = PassageStore(tmp_path / "index")
@@ -129,11 +123,10 @@ def test_of_equal_passages_the_first_id_is_returned_and_the_others_are_counted(t
     question = Question("q", "who", passages=())
     packed = json.loads(json.dumps(pack_passages(question, store)))
     assert [each.other_ids for each in unpack_passages(question, packed)] == [("b",), ()]
-    for id_, itself in (("a", True), ("b", True), ("c", False)):
-        assert Question(id_, "who").is_itself(store[0]) is itself
-    found = Bm25Retriever(tmp_path / "index")
+    assert [Question(id_, "who").is_itself(store[0]) for id_ in "abc"] == [True, True, False]
     own = Question("b", "Alba", source=Source(exclude_self=True))
-    assert [hit.passage.corpus_id for hit in search_for(found, [own], 2)[0]] == ["c"]
+    found = search_for(Bm25Retriever(tmp_path / "index"), [own], 2)[0]
+    assert [hit.passage.corpus_id for hit in found] == ["c"]
     assert json.loads((tmp_path / "index" / OTHER_IDS).read_text()) == {"b": [store[0].id]}
 
 

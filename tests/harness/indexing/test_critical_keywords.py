@@ -26,10 +26,8 @@ WORDS = st.lists(st.sampled_from("ab c"), max_size=12).map("".join)
         ("Он живёт \u0441 Анна Каренина, ЖК-700", {"Анна Каренина", "Каренина", "ЖК-700"}),
         ("at AT&T, R&D and the S&P 500 by Johnson & Co", {"AT&T", "R&D", "S&P 500", "S&P", "Johnson", "Co"}),
         ("by Mr. O\u2019Brien or J. Roe", {"Mr", "O\u2019Brien", "J", "Roe"}),
-        (
-            "TCP/IP and CD-ROM, by ASP.NET and/or an I/O port",
-            {"TCP/IP", "IP", "CD-ROM", "ASP", "NET", "ASP.NET"} | {"I", "O", "I/O"},
-        ),
+        ("TCP/IP and CD-ROM, by ASP.NET", {"TCP/IP", "IP", "CD-ROM", "ASP", "NET", "ASP.NET"}),
+        ("by and/or an I/O port", {"I", "O", "I/O"}),
         ("in C++ or C#, not C", {"C", "C++", "C#"}),
         ("Alto " * 50, {" ".join(["Alto"] * length) for length in range(1, 7)}),
     ],

@@ -134,22 +134,22 @@ def test_the_samples_of_a_file_are_spread_over_all_of_it(tmp_path) -> None:
     assert files.sampled_sha256(file) is None
 
 
+BM25, LINKS = (build_bm25, Bm25Retriever), (links.build_links, links.LinkRetriever)
+KEYWORDS = (keywords.build_keywords, keywords.KeywordRetriever)
+
+
 @pytest.mark.parametrize(
     ("kind", "module", "version", "older"),
     [
-        ("bm25", analyser, "WORDS", 1),
-        ("keywords", keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
-        ("links", links, "MATCHING", 1),
-        ("bm25", index_folder, "TEXT_FORMAT", "text alone"),
-        ("bm25", index_folder, "FORMAT", 2),
+        (BM25, analyser, "WORDS", 1),
+        (KEYWORDS, keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
+        (LINKS, links, "MATCHING", 1),
+        (BM25, index_folder, "TEXT_FORMAT", "text alone"),
+        (BM25, index_folder, "FORMAT", 2),
     ],
 )
 def test_an_index_of_other_words_is_refused(tmp_path, monkeypatch, kind, module, version, older) -> None:
-    build, retriever = {
-        "bm25": (build_bm25, Bm25Retriever), "links": (links.build_links, links.LinkRetriever),
-        "keywords": (keywords.build_keywords, keywords.KeywordRetriever),
-    }[kind]  # fmt: skip
-    out, corpus = tmp_path / "index", [Passage.of("Alto A100", "the Alto A100 pump")]
+    (build, retriever), out, corpus = kind, tmp_path / "index", [Passage.of("Alto A100", "the Alto A100 pump")]
     with monkeypatch.context() as then:
         then.setattr(module, version, older)
         build(corpus, out)
@@ -158,7 +158,7 @@ def test_an_index_of_other_words_is_refused(tmp_path, monkeypatch, kind, module,
     with pytest.raises(UserError, match="--overwrite true"):
         build(corpus, out)
     build(corpus, out, build=Build(overwrite=True))
-    assert len(retriever(out).search(["A100"], 1)[0]) == (kind != "links")
+    assert len(retriever(out).search(["A100"], 1)[0]) == (kind != LINKS)
 
 
 def test_another_index_is_built_only_when_told_and_a_failed_build_leaves_the_old(folder, capsys, monkeypatch) -> None:

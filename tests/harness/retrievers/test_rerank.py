@@ -10,7 +10,7 @@ from common.records import Ranked
 from harness.interfaces import Retriever
 from harness.retrievers import rerank as reranking
 from harness.retrievers.bm25 import Bm25Retriever
-from harness.retrievers.rerank import RerankedRetriever, relevance, rerank, shortened
+from harness.retrievers.rerank import RerankedRetriever, relevance, rerank
 from tests.helpers.rerag_world import corpus, questions
 from tests.helpers.table_rewriter import CountingEstimator
 from tests.helpers.tolerances import model_close
@@ -63,15 +63,3 @@ def test_k_may_exceed_the_candidates_and_what_there_is(bm25: Bm25Retriever, serv
     (all_found,) = bm25.search(QUERIES[:1], 1000)
     assert len(retriever.search(QUERIES[:1], 1000)[0]) == len(all_found)
     assert retriever.search([], 3) == []
-
-
-def test_a_long_query_is_judged_by_its_beginning(bm25: Bm25Retriever, serving: Path, estimator) -> None:
-    retriever = RerankedRetriever(bm25, serving, candidates=4, device="cpu")
-    long = " ".join([QUERIES[0], *(passage.text for passage in PASSAGES)])
-    words = long.replace(".", " . ").split()
-    (hits,) = retriever.search([long], 4)
-    half = estimator.encode.max_tokens // 2
-    assert retriever.cut_note(long) == f"reads the first {half} of the question's {len(words):,} tokens"
-    beginning = " ".join(words[: estimator.encode.max_tokens // 2])  # one word or mark is one token of this tokenizer
-    assert [hit.score for hit in hits] == model_close(estimator.scores([(beginning, hit.passage) for hit in hits]))
-    assert shortened(estimator, "  where \n was name1 ") == "where was name1"

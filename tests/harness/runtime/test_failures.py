@@ -68,14 +68,12 @@ def fragile(index: Path) -> Fragile:
 
 
 def doubled(bad: dict[int, Exception], sizes: list[int]) -> Callable[[Sequence[int]], list[int]]:
-    def work(items: Sequence[int]) -> list[int]:
-        sizes.append(len(items))
-        for item in items:
-            if item in bad:
-                raise bad[item]
-        return [2 * item for item in items]
+    def one(item: int) -> int:
+        if item in bad:
+            raise bad[item]
+        return 2 * item
 
-    return work
+    return lambda items: sizes.append(len(items)) or [*map(one, items)]  # type: ignore[func-returns-value]
 
 
 def shown(found: Sequence[int | Failure]) -> list[int | str]:
@@ -94,22 +92,15 @@ def test_items_that_fail_are_found_one_by_one_and_the_others_are_done() -> None:
     assert shown(each_apart(work, [])) == []
 
 
-@pytest.mark.parametrize(
-    ("bad", "calls"),
-    [
-        ({n: UserError("wrong option") for n in range(3)}, 4),  # all of them for one reason
-        ({1: UnavailableError("down")}, 1),  # a service, whatever the others
-        ({1: RefusedError("wrong key")}, 1),
-        ({1: MissingInputError("no index")}, 1),
-        ({1: ArtifactError("a damaged index")}, 1),
-        ({1: TypeError("a bug")}, 1),
-        ({1: BrokenPipeError()}, 1),
-    ],
-)
-def test_what_ends_all(bad: dict[int, Exception], calls: int) -> None:
+ENDING = [UnavailableError, RefusedError, MissingInputError, ArtifactError, TypeError, BrokenPipeError]
+
+
+@pytest.mark.parametrize(("error", "calls"), [(UserError, 4), *((error, 1) for error in ENDING)])
+def test_what_ends_all(error: type[Exception], calls: int) -> None:
+    """All of them for one reason; a service, a file or a bug whatever the others."""
     sizes: list[int] = []
-    with pytest.raises(type(bad[1])):
-        each_apart(doubled(bad, sizes), range(3), first=True)
+    with pytest.raises(error):
+        each_apart(doubled({n: error("why") for n in range(3)[-calls:]}, sizes), range(3), first=True)
     assert len(sizes) == calls
 
 

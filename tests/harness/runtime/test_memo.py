@@ -28,6 +28,7 @@ def triples(question: str, count: int) -> list[Triple]:
 
 
 def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tmp_path: Path) -> None:
+    """Another part has values of its own, an unnamed one in this process alone."""
     one, other = Memo(tmp_path), Memo(tmp_path)
     none, first = Named(), Named(("Alba", "Brune"))
     assert one.of("scores", none).count == other.of("scores", first).count == 0  # both have read the file
@@ -40,6 +41,10 @@ def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tm
     assert one.scores(none, [*both, ("r", brune, alba)]) == [0.1] * 3
     assert len(none.asked) == asked  # they came from the file
     assert one.of("scores", none).count == 4  # that it was asked for
+    assert other.scores(Named(name="b"), both[:1]) == [0.1]
+    assert other.scores(TableScorer(("Alba", "Brune")), [both[0], ("r", alba, brune)]) == [0.9, 0.9]
+    assert other.scores(TableScorer(), both[:1]) == [0.1]
+    assert len([*tmp_path.iterdir()]) == 2
 
 
 def test_a_stopped_command_computes_the_rest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,16 +69,6 @@ def test_a_stopped_command_computes_the_rest_alone(tmp_path: Path, monkeypatch: 
     assert memo.of("scores", resumed).count == 10
 
 
-def test_another_part_has_values_of_its_own(tmp_path: Path) -> None:
-    memo, alba, brune = Memo(tmp_path), PASSAGES["Alba"], PASSAGES["Brune"]
-    assert memo.scores(Named(("Alba", "Brune")), [("q", alba, brune), ("q", brune, alba)]) == [0.9, 0.1]
-    assert memo.scores(Named(name="b"), [("q", alba, brune)]) == [0.1]
-    unnamed = TableScorer(("Alba", "Brune"))
-    assert memo.scores(unnamed, [("q", alba, brune), ("r", alba, brune)]) == [0.9, 0.9]  # in this process alone
-    assert memo.scores(TableScorer(), [("q", alba, brune)]) == [0.1]
-    assert len([*tmp_path.iterdir()]) == 2
-
-
 class Searcher:
     """Finds passages whose names are the numbers from 0, and remembers how deep it was asked."""
 
@@ -86,20 +81,14 @@ class Searcher:
         return [[Ranked(Passage(str(n), str(n)), 1 / (n + 1)) for n in range(k)] for _ in queries]
 
 
-@pytest.mark.parametrize(
-    ("candidates", "asked"),
-    [
-        (None, [("a", 5), ("b", 3), ("a", 7)]),
-        (5, [("a", 5), ("b", 3), ("a", 7)]),
-        (4, [("a", 5), ("a", 3), ("b", 3), ("a", 7), ("a", 4)]),  # beyond its candidates a list depends on the depth
-    ],
-)
-def test_the_beginning_of_a_deeper_search_is_served(candidates: int | None, asked: list[tuple[str, int]]) -> None:
-    memo, retriever = Memo(), Searcher(candidates)
-    for queries, k in ((["a"], 5), (["a", "b", "a"], 3), (["a"], 7), (["a"], 4), (["b"], 3)):
-        found = memo.searches("stage")(retriever, queries, k)
-        assert [[hit.passage.id for hit in hits] for hits in found] == [[str(n) for n in range(k)]] * len(queries)
-    assert retriever.asked == asked
+def test_the_beginning_of_a_deeper_search_is_served() -> None:
+    deep, deeper = [("a", 5), ("b", 3), ("a", 7)], [("a", 5), ("a", 3), ("b", 3), ("a", 7), ("a", 4)]
+    for candidates, asked in ((None, deep), (5, deep), (4, deeper)):  # beyond them a list depends on the depth
+        memo, retriever = Memo(), Searcher(candidates)
+        for queries, k in ((["a"], 5), (["a", "b", "a"], 3), (["a"], 7), (["a"], 4), (["b"], 3)):
+            found = memo.searches("stage")(retriever, queries, k)
+            assert [[hit.passage.id for hit in hits] for hits in found] == [[*map(str, range(k))]] * len(queries)
+        assert retriever.asked == asked
 
 
 class Reader:
