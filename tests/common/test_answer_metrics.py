@@ -153,9 +153,7 @@ def test_characters_by_hand(text: str, expected: str) -> None:
         ("\u0926\u093f\u0932\u094d\u0932\u0940", ["\u0926\u093f"], (0.0, 0.0)),  # words of Hindi are words
     ],
 )
-def test_each_gold_answer_is_compared_by_its_own_script(
-    prediction: str, golds: list[str], expected: tuple[float, float]
-) -> None:
+def test_each_gold_answer_is_compared_by_its_own_script(prediction: str, golds: list[str], expected: tuple) -> None:
     assert usual_scores(prediction, golds) == pytest.approx(expected)
 
 

@@ -40,9 +40,7 @@ def whole(folder: Path, passages: list[Passage], k1: float, b: float) -> bm25s.B
     ("block", "buffer", "piece", "workers", "k1", "b"),
     [(7, 20, 3, 1, 1.5, 0.75), (30, 2**22, 2**18, 1, 0.9, 0.4), (1000, 1, 1, 1, 2.0, 0.0), (20, 50, 40, 2, 1.2, 1.0)],
 )
-def test_an_index_built_in_blocks_is_that_of_bm25s_byte_for_byte(
-    tmp_path, monkeypatch, block, buffer, piece, workers, k1, b
-) -> None:
+def test_blocks_give_the_bytes_of_bm25s(tmp_path, monkeypatch, block, buffer, piece, workers, k1, b) -> None:
     monkeypatch.setattr(posting_runs, "BLOCK", block)
     monkeypatch.setattr(bm25_files, "_BUFFER", buffer)
     monkeypatch.setattr(bm25_files, "_PIECE", piece)

@@ -31,9 +31,7 @@ def test_blocks_and_a_second_build_give_the_same_bytes(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("kind", [CLUSTERS, COMPRESSED])
-def test_what_runs_on_gpus_gives_the_same_index_where_an_index_on_the_cpu_takes_its_place(
-    tmp_path: Path, monkeypatch, kind: str
-) -> None:
+def test_what_runs_on_gpus_gives_the_same_index_where_the_cpu_takes_its_place(tmp_path, monkeypatch, kind: str) -> None:
     build_approximate(VECTORS_ND, kind, tmp_path / "cpu")
     moved = []
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)

@@ -133,9 +133,7 @@ def test_an_empty_question_and_one_that_is_not_text_fail_alone(index: Path) -> N
         system.answer([None])  # type: ignore[list-item]
 
 
-def test_a_question_that_is_too_long_is_cut_with_a_note_and_the_others_answer_as_alone(
-    index: Path, checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_question_that_is_too_long_is_cut_and_the_others_answer_as_alone(index: Path, checkpoints, tmp_path) -> None:
     """Passages that are too long are counted in one line of the report."""
     serving, bm25 = write_serving(checkpoints["t5"], tmp_path / "serving"), Bm25Retriever(index)
     long = "alba river " * 60
@@ -215,9 +213,7 @@ def test_evaluate_scores_the_others_and_counts_what_failed(fragile: Fragile, tmp
 
 
 @pytest.mark.parametrize("kind", [UnavailableError, ConnectionRefusedError])
-def test_a_service_that_is_down_ends_an_evaluation_which_goes_on_from_there(
-    fragile, tmp_path, monkeypatch, kind
-) -> None:
+def test_a_service_that_is_down_ends_an_evaluation_which_goes_on(fragile, tmp_path, monkeypatch, kind) -> None:
     monkeypatch.setattr("harness.evaluation.engine.QUESTIONS_AT_ONCE", 1)
     fragile.error, file = kind("the service is down."), write_questions(tmp_path)
     kept = "the service is down. What was computed for 1 of 3 questions is kept: type the same command again to go on."

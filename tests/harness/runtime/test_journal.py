@@ -119,9 +119,7 @@ def test_a_line_that_is_corrupt_moved_repeated_or_removed_is_named_and_the_file_
     assert file.read_bytes() == before
 
 
-def test_results_of_another_configuration_stay_until_the_first_new_one(
-    file: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_results_of_another_configuration_stay_until_the_first_new_one(file: Path, capsys) -> None:
     written(file, [1, 2])
     before = file.read_bytes()
     other = written(file, [], {**HEAD, "model": "b"})

@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 from copy import copy
-from dataclasses import dataclass, make_dataclass
+from dataclasses import make_dataclass
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,12 @@ from models.rerag.marginal_reader import AnswerMatrix
 from tests.helpers.rerag_world import corpus
 
 PASSAGES = tuple(corpus(4))
-TEXTS = st.text(max_size=5)
-FLOATS = st.floats(width=32)
+ROW = st.lists(st.floats(width=32), min_size=3, max_size=3)
+HITS = st.lists(st.tuples(st.sampled_from(PASSAGES), st.floats(allow_nan=False)))
 
 
 @settings(max_examples=25)
-@given(st.lists(st.lists(FLOATS, min_size=3, max_size=3), max_size=2), st.booleans())
+@given(st.lists(ROW, max_size=2), st.booleans())
 def test_matrices_survive_to_the_last_bit(rows: list[list[float]], scored: bool) -> None:
     logp_AN = torch.tensor(rows, dtype=torch.float32).reshape(len(rows), 3) if scored else None
     failed = tuple("" if place < len(rows) else "down" for place in range(3))
@@ -40,11 +40,7 @@ def test_matrices_survive_to_the_last_bit(rows: list[list[float]], scored: bool)
         torch.testing.assert_close(back.answer_logp_AN, logp_AN, rtol=0, atol=0, equal_nan=True)
 
 
-@given(
-    TEXTS,
-    st.lists(st.tuples(st.sampled_from(PASSAGES), st.floats(allow_nan=False))),
-    st.none() | st.floats(max_value=0),
-)
+@given(st.text(max_size=5), HITS, st.none() | st.floats(max_value=0))
 def test_answers_survive(text: str, hits: list[tuple[Passage, float]], logprob: float | None) -> None:
     question = Question("q", "?", passages=(*PASSAGES[:2], PASSAGES[0]))  # the others come from elsewhere
     answer = Answer("q", text, tuple(Ranked(*hit) for hit in hits), logprob, {"calls": 0.1}, {"of": [text, None]})
@@ -54,11 +50,7 @@ def test_answers_survive(text: str, hits: list[tuple[Passage, float]], logprob: 
 Frozen = make_dataclass("Frozen", ["name"], frozen=True)
 
 
-@dataclass(slots=True)
-class Slotted:
-    name: str
-
-    def reply(self) -> None: ...
+Slotted = make_dataclass("Slotted", ["name"], slots=True, namespace={"reply": lambda self: None})
 
 
 def test_parts_of_any_class_are_built_and_a_frozen_one_is_known() -> None:

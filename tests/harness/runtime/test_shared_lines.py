@@ -66,9 +66,7 @@ ANEW = [(THIS, THAT, 2, 4), (None, None, 2, 4), (THIS, None, 2, 4)]
 
 
 @pytest.mark.parametrize(("first", "second", "stop_at", "batches"), REUSED + ANEW)
-def test_an_interrupted_run_goes_on_and_lines_of_other_or_unknown_work_are_not_reused(
-    tmp_path, capsys, first, second, stop_at, batches
-) -> None:
+def test_a_run_goes_on_from_lines_of_its_own_work_alone(tmp_path, capsys, first, second, stop_at, batches) -> None:
     with pytest.raises(StoppedError):
         Work(tmp_path / "out", first, stop_at).run()
     assert not (tmp_path / "out").exists()

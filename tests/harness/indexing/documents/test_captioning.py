@@ -68,9 +68,7 @@ def test_the_description_follows_the_text_in_the_image(captioner: ImageCaptioner
     assert next(captioner.convert(iter([document]))).blocks == (document.blocks[0], *expected)
 
 
-def test_images_are_found_by_their_descriptions_and_described_once(
-    tmp_path: Path, captioner: ImageCaptioner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_are_found_by_their_descriptions_and_described_once(tmp_path: Path, captioner, monkeypatch) -> None:
     (tmp_path / "manuals").mkdir()
     (tmp_path / "manuals/red.png").write_bytes(png("red"))
     (tmp_path / "manuals/a.md").write_text("# Alto\n\n## Parts\n\n![The housing](red.png)\n")
