@@ -10,25 +10,15 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.answer_metrics import (
-    characters,
-    exact_match,
-    f1,
-    has_answer,
-    inclusion,
-    re_rag,
-    squad,
-    triviaqa,
-    usual_scores,
-    yes_or_no,
-)
+from common import answer_metrics
+from common.answer_metrics import characters, exact_match, f1, has_answer, inclusion, re_rag, squad, triviaqa
 
 hotpot_f1 = partial(f1, yes_no_rule=True)
 
 
 def test_yes_or_no_is_the_first_word() -> None:
-    assert [*map(yes_or_no, ("Yes.", "TRUE", "no, it could not", "False"))] == ["yes", "yes", "no", "no"]
-    assert [*map(yes_or_no, ("north", "It is not.", ""))] == [""] * 3
+    assert [*map(answer_metrics.yes_or_no, ("Yes.", "TRUE", "no, it could not", "False"))] == ["yes", "yes", "no", "no"]
+    assert [*map(answer_metrics.yes_or_no, ("north", "It is not.", ""))] == [""] * 3
 
 
 @pytest.mark.parametrize(
@@ -154,7 +144,7 @@ def test_characters_by_hand(text: str, expected: str) -> None:
     ],
 )
 def test_each_gold_answer_is_compared_by_its_own_script(prediction: str, golds: list[str], expected: tuple) -> None:
-    assert usual_scores(prediction, golds) == pytest.approx(expected)
+    assert answer_metrics.usual_scores(prediction, golds) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import words as words_module
-from common.words import (
-    compounds_of,
-    distinct_words,
-    first_characters,
-    first_words,
-    new_words,
-    terms_of,
-    without,
-    word_count,
-    word_texts,
-    words_of,
-)
+from common.words import distinct_words, new_words, terms_of, without, word_count, word_texts, words_of
 
 TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "Cc", "M"]), max_size=30) | st.text(
     "aAbİß1_'- \t", max_size=20
@@ -90,8 +79,8 @@ def test_terms_of_an_index(text: str, terms: str) -> None:
 def test_terms_of_plain_words_are_found_faster_but_the_same(chunks: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(words_module, "_PLAIN", re.compile("(?!)"))
-        slowly = [compound for chunk in compounds_of(" ".join(chunks)) for compound in chunk]
-    assert [compound for chunk in compounds_of(" ".join(chunks)) for compound in chunk] == slowly
+        slowly = [compound for chunk in words_module.compounds_of(" ".join(chunks)) for compound in chunk]
+    assert [compound for chunk in words_module.compounds_of(" ".join(chunks)) for compound in chunk] == slowly
     assert terms_of(" ".join(chunks)) == [term for each in slowly for term in each.terms]
 
 
@@ -138,7 +127,7 @@ def test_what_is_left_has_the_other_words_and_leaving_out_again_changes_nothing(
 
 @given(st.text(alphabet="ab \n\t|"), st.integers(0, 12))
 def test_the_first_words_keep_their_white_space(text: str, most: int) -> None:
-    cut = first_words(text, most)
+    cut = words_module.first_words(text, most)
     assert cut.split() == text.split()[:most]
     assert text.startswith(cut)
     if len(text.split()) <= most:
@@ -149,7 +138,7 @@ def test_the_first_words_keep_their_white_space(text: str, most: int) -> None:
 
 @given(st.text(alphabet="ab \n"), st.integers(20, 30))
 def test_the_first_characters_end_between_words(text: str, most: int) -> None:
-    cut = first_characters(text, most)
+    cut = words_module.first_characters(text, most)
     assert len(cut) <= most
     if cut != text:
         assert len(text) > most
@@ -160,11 +149,11 @@ def test_the_first_characters_end_between_words(text: str, most: int) -> None:
 
 
 def test_the_first_words_of_a_table_and_the_first_characters_fill_what_they_may() -> None:
-    assert first_words("| a | b |\n| - | - |\n| 1 | 2 |", 7) == "| a | b |\n| -"
-    assert first_characters("one two three four", 18) == "one two three four"
-    assert first_characters("one two three four", 17) == "one two three ..."
-    assert first_characters("one\ntwo three four", 11) == "one\ntwo ..."
-    assert first_characters("Donaudampfschiff faehrt", 10) == "..."
+    assert words_module.first_words("| a | b |\n| - | - |\n| 1 | 2 |", 7) == "| a | b |\n| -"
+    assert words_module.first_characters("one two three four", 18) == "one two three four"
+    assert words_module.first_characters("one two three four", 17) == "one two three ..."
+    assert words_module.first_characters("one\ntwo three four", 11) == "one\ntwo ..."
+    assert words_module.first_characters("Donaudampfschiff faehrt", 10) == "..."
 
 
 def test_every_character_of_a_script_without_blanks_counts_as_a_word() -> None:
