@@ -25,10 +25,10 @@ ROOT = Path(__file__).parents[2]
 
 
 class Disk:
-    """Counts every write, fsync, mkdir and rename of `files`, and does something in place of the n-th."""
+    """Counts every write, fsync, mkdir and rename of `files`, and raises an error in place of the n-th."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, fail: Callable[[], None]) -> None:
-        self.calls, self.failed, self.at, self.fail = 0, "", at, fail
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException) -> None:
+        self.calls, self.failed, self.at, self.error = 0, "", at, error
         for owner, name in ((os, "fsync"), (os, "replace"), (os, "mkdir"), (Path, "write_text")):
             monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
 
@@ -37,21 +37,13 @@ class Disk:
             self.calls += 1
             if self.calls == self.at:
                 self.failed = call.__name__
-                self.fail()
+                raise self.error
             return call(*args, **kwargs)
 
         return counted
 
 
-def disk_full() -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-INTERRUPT = "Ctrl-C"
-
-
-def interrupt() -> None:
-    raise KeyboardInterrupt(INTERRUPT)
+FULL, CTRL_C = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt("Ctrl-C")
 
 
 def save_file(path: Path, value: str) -> None:
@@ -76,8 +68,8 @@ def load_folder(path: Path) -> set[str]:
 
 @pytest.mark.parametrize(("save", "load"), [(save_file, load_file), (save_folder, load_folder)])
 @pytest.mark.parametrize("old", [True, False])
-@pytest.mark.parametrize("fail", [disk_full, interrupt])
-def test_a_failure_at_every_step(save, load, fail: Callable[[], None], old: bool, tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("error", [FULL, CTRL_C])
+def test_a_failure_at_every_step(save, load, error: BaseException, old: bool, tmp_path, monkeypatch) -> None:
     """A full disk is one line; Ctrl-C is no OSError: it passes through unchanged, and still leaves old or new."""
     target = tmp_path / "target"
     full = f"{target}: cannot write: No space left on device. Free space or choose another folder."
@@ -87,14 +79,13 @@ def test_a_failure_at_every_step(save, load, fail: Callable[[], None], old: bool
         if old:
             save(target, "old")
         with monkeypatch.context() as patch:
-            disk = Disk(patch, step, fail)
-            refusal = ""
+            disk, refusal = Disk(patch, step, error), ""
             try:
                 save(target, "new")
-            except (ArtifactError, KeyboardInterrupt) as error:
-                refusal = str(error)
+            except (ArtifactError, KeyboardInterrupt) as raised:
+                refusal = str(raised)
         assert [path.name for path in tmp_path.iterdir() if path != target] == [], f"left behind at step {step}"
-        assert refusal in ("", full if fail is disk_full else INTERRUPT)
+        assert refusal in ("", full if error is FULL else "Ctrl-C")
         found = load(target) if target.exists() else set()
         if not refusal:
             assert found == {"new"}

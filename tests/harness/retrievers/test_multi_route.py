@@ -90,13 +90,12 @@ def test_weights_by_rule(tmp_path: Path, encoder) -> None:
 
 
 def test_other_options_on_the_same_indexes_are_another_retriever(routes) -> None:
-    dense, words, keywords = routes
     own = MultiRouteRetriever(*routes, 0.5, 0.1)
     queries = ["alto 300", "weighs six"]
     before = own.search(queries, 4)
     for alpha, beta in ((1.0, 0.0), (0.0, 0.0), (0.5, 0.0), (0.3, 2.0)):
         ours = own.with_options(alpha=alpha, beta=beta).search(queries, 4)
-        theirs = MultiRouteRetriever(dense, words, keywords, alpha, beta).search(queries, 4)
+        theirs = MultiRouteRetriever(*routes, alpha, beta).search(queries, 4)
         assert ours == theirs
     assert own.search(queries, 4) == before
     assert own.with_options(section_words=0).section_words == 0
