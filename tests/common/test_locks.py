@@ -29,15 +29,13 @@ with exclusive(Path(sys.argv[2])):
 
 
 def holder(path: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(ROOT), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
+    command = [sys.executable, "-c", HOLD, str(ROOT), str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"  # type: ignore[union-attr]
     return process
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+def test_one_process_at_a_time_and_a_killed_one_releases_its_lock(tmp_path: Path) -> None:
     path = tmp_path / "folder"  # it need not exist
     process, host = holder(path), re.escape(socket.gethostname())
     told = rf"folder is in use by process {process.pid} on {host} since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\. Wait\.$"
@@ -46,17 +44,11 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     assert lock_file(path).exists()  # it is still held
     process.communicate("\n", timeout=30)
     assert not list(tmp_path.iterdir())
+    killed = holder(path)
+    killed.kill()
+    killed.communicate(timeout=30)
+    assert lock_file(path).exists()
     with exclusive(path), exclusive(tmp_path / "another"):
-        pass
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
-    process = holder(tmp_path / "work")
-    process.kill()
-    process.communicate(timeout=30)
-    assert lock_file(tmp_path / "work").exists()
-    with exclusive(tmp_path / "work"):
         pass
     assert not list(tmp_path.iterdir())
 

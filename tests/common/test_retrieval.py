@@ -18,9 +18,8 @@ def test_equal_queries_are_searched_once_and_known_ones_not_at_all() -> None:
     known = {"r": [Ranked(passage, 9.0) for passage in LISTS["r"]], "t": []}
     found = search_once(table, [("s", "q"), ("r", "s")], 2, known)
     assert table.asked == [(["s", "q"], 2)]
-    assert {query: [hit.passage for hit in hits] for query, hits in found.items()} == {
-        "s": [B, C], "q": [A, B], "r": [C, B],
-    }  # fmt: skip
+    passages = {query: [hit.passage for hit in hits] for query, hits in found.items()}
+    assert passages == {"s": [B, C], "q": [A, B], "r": [C, B]}
     assert search_once(table, [("r",), ("t",)], 2, known) == {"r": known["r"][:2], "t": []}
     assert len(table.asked) == 1  # nothing was left to search
 

@@ -10,7 +10,7 @@ import pytest
 
 from common.context_sources import SourceContext
 from common.records import Answer, Passage, Question, Ranked, Source
-from harness.runtime.memo import Memo, Triple
+from harness.runtime.memo import Memo
 from tests.helpers.river_corpus import PASSAGES, TableScorer
 
 
@@ -20,11 +20,6 @@ class Named(TableScorer):
     def __init__(self, *pairs: tuple[str, str], name: str = "a") -> None:
         super().__init__(*pairs)
         self.identity = {"name": name}
-
-
-def triples(question: str, count: int) -> list[Triple]:
-    pairs = itertools.permutations(PASSAGES.values(), 2)
-    return [(question, d1, d2) for d1, d2 in itertools.islice(pairs, count)]
 
 
 def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tmp_path: Path) -> None:
@@ -49,13 +44,14 @@ def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tm
 
 def test_a_stopped_command_computes_the_rest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Stops(Named):
-        def probabilities(self, asked: Sequence[Triple]) -> list[float]:
+        def probabilities(self, asked):
             if len(self.asked) + len(asked) > 8:
                 raise KeyboardInterrupt
             return super().probabilities(asked)
 
     monkeypatch.setattr("harness.runtime.memo.PAIRS_AT_ONCE", 4)
-    stopped, resumed, wanted = Stops(), Named(), triples("q", 10)
+    pairs = itertools.islice(itertools.permutations(PASSAGES.values(), 2), 10)
+    stopped, resumed, wanted = Stops(), Named(), [("q", *pair) for pair in pairs]
     with pytest.raises(KeyboardInterrupt):
         Memo(tmp_path).scores(stopped, wanted)
     (file,) = tmp_path.iterdir()

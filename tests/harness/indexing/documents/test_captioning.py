@@ -72,8 +72,7 @@ def test_images_are_found_by_their_descriptions_and_described_once(tmp_path: Pat
     (tmp_path / "manuals").mkdir()
     (tmp_path / "manuals/red.png").write_bytes(png("red"))
     (tmp_path / "manuals/a.md").write_text("# Alto\n\n## Parts\n\n![The housing](red.png)\n")
-    asked: list[int] = []
-    describe = captioner.describe
+    asked, describe = list[int](), captioner.describe
     monkeypatch.setattr(captioner, "describe", lambda images: asked.append(len(images)) or describe(images))
 
     def image_of(*passes: ImageCaptioner) -> Passage:
