@@ -84,10 +84,13 @@ def flipped(text: bytes, place: int) -> bytes:
     return text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :]
 
 
-def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(tmp_path, few_samples, capsys) -> None:
-    out, text = tmp_path / "index", tmp_path / "index" / "passages.jsonl"
-    build_bm25(CORPUS, out)
+def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(folder, few_samples, capsys) -> None:
+    out, text = folder, folder / "passages.jsonl"
     whole = text.read_bytes()
+    text.write_bytes(flipped(whole, 20))  # in no block; an index from before there were samples is verified in full
+    with pytest.raises(ArtifactError, match="its sha256"):
+        open_index(out)
+    build_bm25(CORPUS, out, build=Build(overwrite=True))
     begins = [(len(whole) - 8) * block // 3 for block in range(4)]
     for position in range(0, len(whole), 29):
         text.write_bytes(flipped(whole, position))
@@ -110,14 +113,6 @@ def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(tmp_path, fe
     text.write_bytes(whole)
     verify(out)
     assert f"every byte is as it was built, {len(CORPUS)} passages" in capsys.readouterr().err
-
-
-def test_an_index_from_before_there_were_samples_is_verified_in_full(folder, few_samples) -> None:
-    text = folder / "passages.jsonl"
-    assert open_index(folder).passages == len(CORPUS)
-    text.write_bytes(flipped(text.read_bytes(), 20))  # in no block
-    with pytest.raises(ArtifactError, match="its sha256"):
-        open_index(folder)
 
 
 def test_the_samples_of_a_file_are_spread_over_all_of_it(tmp_path) -> None:
