@@ -30,14 +30,10 @@ NEW = sorted(map(indexed_text, ALL[70:74]))
 @pytest.fixture
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that the encoder was asked for by the last command."""
-    asked: list[str] = []
-    original = SentenceEncoder.encode_passages
-
-    def counting(self: SentenceEncoder, texts: list[str]) -> np.ndarray:
-        asked.extend(texts)
-        return original(self, texts)
-
-    monkeypatch.setattr(SentenceEncoder, "encode_passages", counting)
+    asked, real = list[str](), SentenceEncoder.encode_passages
+    monkeypatch.setattr(
+        SentenceEncoder, "encode_passages", lambda self, texts: asked.extend(texts) or real(self, texts)
+    )
     return asked
 
 

@@ -5,12 +5,14 @@ Union, reranking, reciprocal ranks, one batched search.
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.records import Passage, Question, Ranked
+from common.rewrites import Rewrites
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, QueryHits, union
@@ -99,19 +101,15 @@ def test_without_a_rewriter_it_is_the_retriever_reranked_at_its_depth(bm25: Bm25
 
 
 def test_a_rewrite_in_the_question_s_place(bm25: Bm25Retriever) -> None:
-    table = {ASKED[0].text: {"hyde": ["name3 is the director of the film name5"]}}
-    counting = CountingRetriever(bm25)
-    alone = MultiQueryRetriever(counting, TableRewriter(table), ("hyde",), 10, "rrf", original=False)
-    first, second = alone.find(ASKED[:2], 5).results
-    assert counting.asked == [(["name3 is the director of the film name5", ASKED[1].text], 10)]
-    assert [search.made_by for search in first.searches] == [("hyde",)]
-    assert [search.made_by for search in second.searches] == [("hyde",)]  # it fell back to the question
-
-    class Nothing(TableRewriter):
-        def rewrite(self, questions, strategies):
-            return [type(each)({}) for each in super().rewrite(questions, strategies)]
-
-    (found,) = MultiQueryRetriever(bm25, Nothing({}), STRATEGIES, 10, "rrf", original=False).find(ASKED[:1], 5).results
+    rewrite, counting = "name3 is the director of the film name5", CountingRetriever(bm25)
+    table = TableRewriter({ASKED[0].text: {"hyde": [rewrite]}})
+    alone = MultiQueryRetriever(counting, table, ("hyde",), 10, "rrf", original=False)
+    results = alone.find(ASKED[:2], 5).results
+    assert counting.asked == [([rewrite, ASKED[1].text], 10)]
+    # the second fell back to the question
+    assert [[search.made_by for search in each.searches] for each in results] == [[("hyde",)], [("hyde",)]]
+    nothing = SimpleNamespace(rewrite=lambda questions, strategies: [Rewrites({}) for _ in questions])
+    (found,) = MultiQueryRetriever(bm25, nothing, STRATEGIES, 10, "rrf", original=False).find(ASKED[:1], 5).results
     assert [(search.query, search.made_by) for search in found.searches] == [(ASKED[0].text, ("question",))]
 
 

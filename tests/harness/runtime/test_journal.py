@@ -146,11 +146,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing_saved(file: Path, results: li
 def test_a_result_is_on_disk_before_append_returns(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync, at_fsync = os.fsync, []
 
-    def recorded(descriptor: int) -> None:
-        at_fsync.append(file.read_bytes())
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", recorded)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: at_fsync.append(file.read_bytes()) or fsync(descriptor))
     written(file, [1, 2])
     whole = file.read_bytes()
     first_result = b"".join(whole.splitlines(keepends=True)[:2])
