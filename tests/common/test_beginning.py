@@ -45,41 +45,34 @@ except BaseException:
 CODES = {"SIGINT": 130, "SIGTERM": 75, "SIGUSR1": 75}
 
 
+def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """The program, when it has written its first line."""
+    (folder / "swallows.py").write_text(SWALLOWS)
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments], env={"PYTHONPATH": f"{Path(__file__).parents[2]}:{folder}"},
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.first_line = process.stdout.readline()  # type: ignore[attr-defined,union-attr]
+    return process
+
+
 @pytest.mark.parametrize("name", CODES)
 @pytest.mark.parametrize("what", ["works", "imports"])
 def test_a_signal_ends_a_command_with_one_line(what: str, name: str, tmp_path: Path) -> None:
-    (tmp_path / "swallows.py").write_text(SWALLOWS)
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, what], env={"PYTHONPATH": f"{Path(__file__).parents[2]}:{tmp_path}"}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    assert process.stdout.readline() == "at work\n"
+    process = started(tmp_path, what)
     process.send_signal(getattr(signal, name))
     _, err = process.communicate(timeout=20)
     assert process.returncode == CODES[name]
-    told = {"works": f"stopped by {name}. All is kept", "imports": "stopped"}[what] if name != "SIGINT" else (
-        {"works": "interrupted. All is kept", "imports": "interrupted"}[what]
-    )  # fmt: skip
-    assert err == f"program: {told}.\n"
+    told, by = ("interrupted", "") if name == "SIGINT" else ("stopped", f" by {name}")
+    assert err == (f"program: {told}{by}. All is kept.\n" if what == "works" else f"program: {told}.\n")
 
 
-def test_a_command_that_has_ended_keeps_its_exit_code() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "ends"], env={"PYTHONPATH": str(Path(__file__).parents[2])}, text=True,
-        stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None
-    process.stdout.readline()
+def test_a_command_that_has_ended_keeps_its_exit_code_and_a_forked_process_takes_signals_as_before(tmp_path) -> None:
+    ended = started(tmp_path, "ends")
     time.sleep(0.25)
-    process.terminate()
-    assert process.wait(20) == 0
-
-
-def test_a_forked_process_takes_signals_as_before() -> None:
-    number = signal.SIGTERM
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "forks", str(int(number))], env={"PYTHONPATH": str(Path(__file__).parents[2])},
-        text=True, capture_output=True,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout.split()[-1], done.stderr) == (0, str(-number), "")
+    ended.terminate()
+    assert ended.wait(20) == 0
+    forks = started(tmp_path, "forks", str(int(signal.SIGTERM)))
+    out, err = forks.communicate(timeout=20)
+    assert (forks.returncode, err) == (0, "")
+    assert f"{forks.first_line}{out}".split()[-1] == str(-signal.SIGTERM)

@@ -25,13 +25,10 @@ ROOT = Path(__file__).parents[2]
 
 
 class Disk:
-    """Counts every write, fsync, mkdir and rename of `files`, and does something in place of the n-th."""
+    """Counts every write, fsync, mkdir and rename of `files`, and raises an error in place of the n-th."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, fail: Callable[[], None]) -> None:
-        self.calls = 0
-        self.failed = ""
-        self.at = at
-        self.fail = fail
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException) -> None:
+        self.calls, self.failed, self.at, self.error = 0, "", at, error
         for owner, name in ((os, "fsync"), (os, "replace"), (os, "mkdir"), (Path, "write_text")):
             monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
 
@@ -40,21 +37,13 @@ class Disk:
             self.calls += 1
             if self.calls == self.at:
                 self.failed = call.__name__
-                self.fail()
+                raise self.error
             return call(*args, **kwargs)
 
         return counted
 
 
-def disk_full() -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-INTERRUPT = "Ctrl-C"
-
-
-def interrupt() -> None:
-    raise KeyboardInterrupt(INTERRUPT)
+FULL, CTRL_C = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt("Ctrl-C")
 
 
 def save_file(path: Path, value: str) -> None:
@@ -77,15 +66,10 @@ def load_folder(path: Path) -> set[str]:
     return {(path / "part" / "a").read_text(), (path / "b").read_text()}
 
 
-BOTH = pytest.mark.parametrize(("save", "load"), [(save_file, load_file), (save_folder, load_folder)])
-
-
-@BOTH
+@pytest.mark.parametrize(("save", "load"), [(save_file, load_file), (save_folder, load_folder)])
 @pytest.mark.parametrize("old", [True, False])
-@pytest.mark.parametrize("fail", [disk_full, interrupt])
-def test_a_failure_at_every_step(
-    save: Callable, load: Callable, fail: Callable[[], None], old: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("error", [FULL, CTRL_C])
+def test_a_failure_at_every_step(save, load, error: BaseException, old: bool, tmp_path, monkeypatch) -> None:
     """A full disk is one line; Ctrl-C is no OSError: it passes through unchanged, and still leaves old or new."""
     target = tmp_path / "target"
     full = f"{target}: cannot write: No space left on device. Free space or choose another folder."
@@ -95,14 +79,13 @@ def test_a_failure_at_every_step(
         if old:
             save(target, "old")
         with monkeypatch.context() as patch:
-            disk = Disk(patch, step, fail)
-            refusal = ""
+            disk, refusal = Disk(patch, step, error), ""
             try:
                 save(target, "new")
-            except (ArtifactError, KeyboardInterrupt) as error:
-                refusal = str(error)
+            except (ArtifactError, KeyboardInterrupt) as raised:
+                refusal = str(raised)
         assert [path.name for path in tmp_path.iterdir() if path != target] == [], f"left behind at step {step}"
-        assert refusal in ("", full if fail is disk_full else INTERRUPT)
+        assert refusal in ("", full if error is FULL else "Ctrl-C")
         found = load(target) if target.exists() else set()
         if not refusal:
             assert found == {"new"}
@@ -170,19 +153,10 @@ def test_the_next_writer_spares_a_live_one(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is synced")
 def test_all_of_a_folder_is_durable_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    events: list[str] = []
-    fsync, replace = os.fsync, os.replace
-
-    def seen_fsync(descriptor: int) -> None:
-        events.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
-        fsync(descriptor)
-
-    def seen_replace(one: Path, other: Path) -> None:
-        events.append("rename")
-        replace(one, other)
-
-    monkeypatch.setattr(os, "fsync", seen_fsync)
-    monkeypatch.setattr(os, "replace", seen_replace)
+    events, fsync, replace = list[str](), os.fsync, os.replace
+    names = lambda descriptor: os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: E731
+    monkeypatch.setattr(os, "fsync", lambda descriptor: events.append(names(descriptor)) or fsync(descriptor))
+    monkeypatch.setattr(os, "replace", lambda *paths: events.append("rename") or replace(*paths))
     save_folder(tmp_path / "target", "new")
     assert sorted(events[:4]) == sorted(["a", "b", "part", f"{files.TEMPORARY}{os.getpid()}-target"])
     assert events[4:] == ["rename", tmp_path.name]
@@ -207,29 +181,20 @@ def test_files_of_a_folder_have_the_rights_of_the_umask(umask: int, file_mode: i
 # --- manifests
 
 
-def test_verify_finds_one_flipped_bit_and_a_missing_file(tmp_path: Path) -> None:
-    save_folder(tmp_path / "target", "value")
-    manifest = files.digests(tmp_path / "target")
-    files.verify(tmp_path / "target", manifest, "Export again.")
-    file = tmp_path / "target" / "part" / "a"
-    for bit in range(8 * len(file.read_bytes())):
-        whole = file.read_bytes()
-        file.write_bytes(bytes(byte ^ (1 << bit % 8 if i == bit // 8 else 0) for i, byte in enumerate(whole)))
-        with pytest.raises(ArtifactError, match=r"part/a is corrupt.*Export again\."):
-            files.verify(tmp_path / "target", manifest, "Export again.")
-        file.write_bytes(whole)
-    file.unlink()
-    with pytest.raises(ArtifactError, match=r"part/a is missing.*Export again\."):
-        files.verify(tmp_path / "target", manifest, "Export again.")
-
-
-def test_read_json_names_the_cure(tmp_path: Path) -> None:
+def test_manifests_and_read_json_name_the_cure(tmp_path: Path) -> None:
+    save_folder(tmp_path, "value")
+    manifest, file = files.digests(tmp_path), tmp_path / "part/a"
+    files.verify(tmp_path, manifest, "Export again.")
+    for damage, told in ((lambda: file.write_text("valuf"), "is corrupt"), (file.unlink, "is missing")):
+        damage()
+        with pytest.raises(ArtifactError, match=rf"part/a {told}.*Export again\."):
+            files.verify(tmp_path, manifest, "Export again.")
     with pytest.raises(MissingInputError, match=r"does not exist\. Train first\."):
         files.read_json(tmp_path / "none.json", "Train first.")
-    for text in ("{", "[1]", "\udcff"):
-        (tmp_path / "bad.json").write_bytes(text.encode(errors="surrogateescape"))
-        with pytest.raises(ArtifactError, match=r"bad\.json .*Train first\."):
-            files.read_json(tmp_path / "bad.json", "Train first.")
+    for content in (b"{", b"[1]", b"\xff"):
+        file.write_bytes(content)
+        with pytest.raises(ArtifactError, match=r"part/a .*Train first\."):
+            files.read_json(file, "Train first.")
 
 
 def test_an_error_about_another_file_is_not_taken_for_a_failed_write(tmp_path: Path) -> None:

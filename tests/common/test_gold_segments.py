@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from common.gold_segments import is_relevant
 from common.records import GoldSegment, Passage
 
+ANY = st.text(max_size=40)
 PRESS = GoldSegment("press.pdf", ("Hold the self-test button for 12 seconds.",))
 ROW = GoldSegment("press.pdf", ("E07", "Motor too hot", "85 °C"), kind="table")
 
@@ -17,17 +18,15 @@ def passage(text: str, document: str = "press.pdf", title: str = "") -> Passage:
     return Passage("1", text, title, metadata={"document": document})
 
 
-def test_of_documents_with_the_same_content_each_is_meant() -> None:
-    passage = Passage.of("", "it weighs 9 kg", metadata={"document": "a.md", "copies": ["b.md"]})
-    found = [is_relevant(passage, GoldSegment(name, ("9 kg",))) for name in ("a.md", "b.md", "c.md")]
+def test_a_sentence_is_found_in_its_own_document_or_a_copy_of_it_only() -> None:
+    twice = Passage.of("", "it weighs 9 kg", metadata={"document": "a.md", "copies": ["b.md"]})
+    found = [is_relevant(twice, GoldSegment(name, ("9 kg",))) for name in ("a.md", "b.md", "c.md")]
     assert found == [True, True, False]
-
-
-def test_a_sentence_is_found_in_its_own_document_only() -> None:
     text = "First start. Hold the self-test button for 12 seconds. The lamp lights."
     assert is_relevant(passage(text), PRESS)
     assert not is_relevant(passage(text, "drill.pdf"), PRESS)
     assert not is_relevant(Passage("1", text), PRESS)
+    assert not is_relevant(passage("Something else.", title=PRESS.evidence[0]), PRESS)  # a heading is no evidence
     assert not is_relevant(passage(text.replace("12", "14")), PRESS)
     assert not is_relevant(passage(text.replace("12", "112")), PRESS)
     assert not is_relevant(passage("Hold the self-test button. It takes 12 seconds."), PRESS)
@@ -39,10 +38,6 @@ def test_in_chinese_blanks_beside_other_letters_do_not_count() -> None:
         assert is_relevant(passage(text), gold), text
     for text in ("每个 DDC 通道 8 个 NCO", "每 DDC 通道 16 个 NCO", "每个 DDC 通道 116 个 NCO"):
         assert not is_relevant(passage(text), gold), text
-
-
-def test_a_heading_or_a_document_s_title_is_no_evidence() -> None:
-    assert not is_relevant(passage("Something else.", title=PRESS.evidence[0]), PRESS)
 
 
 def test_line_breaks_hyphens_case_and_markdown_do_not_count() -> None:
@@ -74,9 +69,7 @@ def test_a_cell_without_a_word_is_no_condition() -> None:
     assert not is_relevant(passage(""), GoldSegment("press.pdf", ("E07", "\u2013")))
 
 
-@given(
-    st.text(max_size=40), st.text(max_size=40), st.text(max_size=40).filter(lambda text: any(map(str.isalnum, text)))
-)
+@given(ANY, ANY, ANY.filter(lambda text: any(map(str.isalnum, text))))
 def test_what_stands_before_and_after_does_not_count(before: str, after: str, evidence: str) -> None:
     gold = GoldSegment("press.pdf", (evidence,))
     assert is_relevant(passage(evidence), gold)

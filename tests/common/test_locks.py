@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,69 +29,45 @@ with exclusive(Path(sys.argv[2])):
 
 
 def holder(path: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(ROOT), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
+    command = [sys.executable, "-c", HOLD, str(ROOT), str(path)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"  # type: ignore[union-attr]
     return process
 
 
-def test_one_process_at_a_time(tmp_path: Path) -> None:
+def test_one_process_at_a_time_and_a_killed_one_releases_its_lock(tmp_path: Path) -> None:
     path = tmp_path / "folder"  # it need not exist
-    process = holder(path)
-    with pytest.raises(UserError) as refused, exclusive(path, "Wait."):
+    process, host = holder(path), re.escape(socket.gethostname())
+    told = rf"folder is in use by process {process.pid} on {host} since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\. Wait\.$"
+    with pytest.raises(UserError, match=told), exclusive(path, "Wait."):
         pass
-    line = str(refused.value)
-    started = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
-    assert re.fullmatch(
-        rf"{re.escape(str(path))} is in use by process {process.pid} on {re.escape(socket.gethostname())} {started}. "
-        r"Wait.",
-        line,
-    )
     assert lock_file(path).exists()  # it is still held
     process.communicate("\n", timeout=30)
     assert not list(tmp_path.iterdir())
+    killed = holder(path)
+    killed.kill()
+    killed.communicate(timeout=30)
+    assert lock_file(path).exists()
     with exclusive(path), exclusive(tmp_path / "another"):
         pass
     assert not list(tmp_path.iterdir())
 
 
-def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
-    process = holder(tmp_path / "work")
-    process.kill()
-    process.communicate(timeout=30)
-    assert lock_file(tmp_path / "work").exists()
-    with exclusive(tmp_path / "work"):
-        pass
-    assert not list(tmp_path.iterdir())
-
-
 def test_removing_the_lock_file_never_lets_two_in(tmp_path: Path) -> None:
-    inside, most, entered = 0, 0, 0
-    counting = threading.Lock()
+    inside, most = [], []
 
-    def enter_often() -> None:
-        nonlocal inside, most, entered
+    def enter_often(thread: int) -> None:
         for _ in range(300):
-            try:
-                with exclusive(tmp_path / "work"):
-                    with counting:
-                        inside, entered = inside + 1, entered + 1
-                        most = max(most, inside)
-                    time.sleep(0)
-                    with counting:
-                        inside -= 1
-            except UserError:
-                pass
+            with suppress(UserError), exclusive(tmp_path / "work"):
+                inside.append(thread)
+                most.append(len(inside))
+                time.sleep(0)
+                inside.remove(thread)
 
-    threads = [threading.Thread(target=enter_often) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert entered > 30
-    assert most == 1
+    with ThreadPoolExecutor(4) as pool:
+        [*pool.map(enter_often, range(4))]
+    assert len(most) > 30
+    assert max(most) == 1
 
 
 def test_a_lock_that_has_just_been_taken_is_waited_for(tmp_path: Path) -> None:
@@ -116,8 +94,12 @@ def test_missing_folders_are_created_and_removed_when_empty(tmp_path: Path) -> N
 def test_a_user_s_file_in_the_place_of_the_lock_file_is_kept(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text("the versions that work")
     (tmp_path / "work.lock").mkdir()
-    for name in ("uv", "work"):
-        with pytest.raises(UserError, match=rf"{name}\.lock is not a lock file"), exclusive(tmp_path / name):
+    for name, error, told in (
+        ("uv", UserError, r"uv\.lock is not a lock file"),
+        ("work", UserError, r"work\.lock is not a lock file"),
+        ("uv.lock/work", ArtifactError, r"work: cannot write: .*/uv\.lock is a file\."),
+    ):
+        with pytest.raises(error, match=told), exclusive(tmp_path / name):
             pass
     assert (tmp_path / "uv.lock").read_text() == "the versions that work"
     assert (tmp_path / "work.lock").is_dir()
@@ -125,12 +107,3 @@ def test_a_user_s_file_in_the_place_of_the_lock_file_is_kept(tmp_path: Path) -> 
         (tmp_path / "new.lock").write_text(left)
         with exclusive(tmp_path / "new"):
             pass
-
-
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with (
-        pytest.raises(ArtifactError, match=r"work: cannot write: .*/file is a file\."),
-        exclusive(tmp_path / "file" / "work"),
-    ):
-        pass

@@ -7,14 +7,13 @@ import pytest
 from common.other_questions import other_texts
 from common.records import Gold, GoldSegment, Passage, Question, Source
 
+IT = GoldSegment("manual.pdf", ("it",))
 PASSAGE = Passage.of("page", "text", corpus_id="doc")
 SHARED = [
     {"answers": ("Yes",)},
     {"support": (PASSAGE.id,), "passages": (PASSAGE,)},
-    {"gold": Gold(corpus_ids=("doc",))},
-    {"gold": Gold(titles=("page",))},
-    {"gold": Gold(segments=(GoldSegment("manual.pdf", ("it",)),))},
     {"source": Source(group="customer")},
+    *({"gold": Gold(**named)} for named in ({"corpus_ids": ("doc",)}, {"titles": ("page",)}, {"segments": (IT,)})),
 ]
 
 
@@ -50,8 +49,6 @@ def test_partners_do_not_depend_on_the_order_of_the_file_and_each_is_the_first_b
 def test_in_a_dialogue_it_is_another_turn_under_the_same_page() -> None:
     turns = [asked(number, history=(f"page {number % 2}", "section", "earlier")) for number in range(4)]
     found = other_texts([*turns, asked(9), asked(8)], 9)
-    assert [found[number] for number in range(6)] == [
-        "question 2", "question 3", "question 0", "question 1", "question 8", "question 9"
-    ]  # fmt: skip
+    assert [found[number] for number in range(6)] == [f"question {number}" for number in (2, 3, 0, 1, 8, 9)]
     alone = [replace(turns[0], answers=("a",)), replace(turns[2], answers=("a",))]
     assert not other_texts(alone, 9)

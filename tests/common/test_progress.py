@@ -23,26 +23,18 @@ def run(clock: list[float], seconds_each: float, items: int = 10) -> None:
         clock[0] += seconds_each
 
 
-def test_short_work_is_not_shown(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_gets_a_line_every_fifteen_seconds_with_the_time_left(clock: list[float], capsys) -> None:
     run(clock, 0.4)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_log_gets_a_line_every_fifteen_seconds_with_the_time_left(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+    assert capsys.readouterr() == ("", "")  # short work is not shown
     run(clock, 6.0)
     out, err = capsys.readouterr()
     assert out == ""
-    assert [line.split("|")[-1].strip() for line in err.splitlines()] == [
-        "3/10 [00:18<00:42,  6.00s/it]", "6/10 [00:36<00:24,  6.00s/it]", "9/10 [00:54<00:06,  6.00s/it]",
-    ]  # fmt: skip
+    left = [line.split("|")[-1].partition(",")[0].strip() for line in err.splitlines()]
+    assert left == ["3/10 [00:18<00:42", "6/10 [00:36<00:24", "9/10 [00:54<00:06"]
     assert all(line.startswith("counting: ") for line in err.splitlines())
 
 
-def test_results_of_an_earlier_run_do_not_shorten_the_time_left(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_of_an_earlier_run_do_not_shorten_the_time_left(clock: list[float], capsys) -> None:
     with Progress("counting", 100, 50) as work:
         clock[0] += 20
         work.update(10)
@@ -53,15 +45,11 @@ def test_results_of_an_earlier_run_do_not_shorten_the_time_left(
 
 
 @pytest.mark.parametrize("variable", ["RANK", "LOCAL_RANK", "SLURM_PROCID"])
-def test_other_ranks_print_nothing(
-    variable: str, clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_ranks_print_nothing(variable: str, clock: list[float], capsys, monkeypatch) -> None:
     monkeypatch.setenv(variable, "1")
     run(clock, 6.0)
     with Progress("counting", 2) as work:
         work.initial += 1  # of what an earlier run did
-        work.update()
-    with Progress("chunks", 2) as work:
         work.update()
     say("nothing")
     assert capsys.readouterr() == ("", "")

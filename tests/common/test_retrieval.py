@@ -18,9 +18,8 @@ def test_equal_queries_are_searched_once_and_known_ones_not_at_all() -> None:
     known = {"r": [Ranked(passage, 9.0) for passage in LISTS["r"]], "t": []}
     found = search_once(table, [("s", "q"), ("r", "s")], 2, known)
     assert table.asked == [(["s", "q"], 2)]
-    assert {query: [hit.passage for hit in hits] for query, hits in found.items()} == {
-        "s": [B, C], "q": [A, B], "r": [C, B],
-    }  # fmt: skip
+    passages = {query: [hit.passage for hit in hits] for query, hits in found.items()}
+    assert passages == {"s": [B, C], "q": [A, B], "r": [C, B]}
     assert search_once(table, [("r",), ("t",)], 2, known) == {"r": known["r"][:2], "t": []}
     assert len(table.asked) == 1  # nothing was left to search
 
@@ -58,18 +57,13 @@ def test_each_question_leaves_out_itself_alone() -> None:
     table = TableRetriever({"r": (*OTHERS, A), "q": (C, *OTHERS)})
     asked = [Question("8", "one").excluding_self(), Question("77", "two").excluding_self(), Question("8", "three")]
     found = search_for(table, asked, 3, ["r", "r", "r"])
-    assert [[hit.passage.title for hit in hits] for hits in found] == [
-        ["X", "Y", "A"],
-        ["X", "Z", "A"],
-        ["X", "Y", "Z"],
-    ]
+    assert ["".join(hit.passage.title for hit in hits) for hits in found] == ["XYA", "XZA", "XYZ"]
     assert table.asked == [(["r", "r", "r"], 4)]
 
 
 def test_shipped_passages_leave_out_the_question_with_its_score() -> None:
-    question = Question(
-        "7", "where is it?", passages=(A, OWN[0], B, COPY), support=(OWN[0].id, B.id), scores=(1, 2, 3, 4)
-    )
+    gold, shipped = (OWN[0].id, B.id), (A, OWN[0], B, COPY)
+    question = Question("7", "where is it?", passages=shipped, support=gold, scores=(1, 2, 3, 4))
     left = question.excluding_self()
     assert (left.passages, left.scores, left.gold_passages, left.support) == ((A, B), (1, 3), (B,), question.support)
 

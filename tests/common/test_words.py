@@ -8,32 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import words as words_module
-from common.words import (
-    Word,
-    compounds_of,
-    distinct_words,
-    first_characters,
-    first_words,
-    new_words,
-    terms_of,
-    without,
-    word_count,
-    word_texts,
-    words_of,
-)
+from common.words import distinct_words, new_words, terms_of, without, word_count, word_texts, words_of
 
 TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "Cc", "M"]), max_size=30) | st.text(
     "aAbİß1_'- \t", max_size=20
 )
 PLAIN = st.text("aAbİß1_'- \t\u0301éж", max_size=20)  # no sign that makes another word of the one before it
-
-
-def test_words_of_a_question() -> None:
-    assert words_of("Was Ed's café in St.-Paul?")[:3] == [Word("was", 0, 3), Word("ed", 4, 6), Word("s", 7, 8)]
-    assert [word.text for word in words_of("Was Ed's café in St.-Paul?")] == [
-        "was", "ed", "s", "cafe", "in", "st", "paul"
-    ]  # fmt: skip
-    assert words_of("?! ") == []
 
 
 @pytest.mark.parametrize(
@@ -99,8 +79,8 @@ def test_terms_of_an_index(text: str, terms: str) -> None:
 def test_terms_of_plain_words_are_found_faster_but_the_same(chunks: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(words_module, "_PLAIN", re.compile("(?!)"))
-        slowly = [compound for chunk in compounds_of(" ".join(chunks)) for compound in chunk]
-    assert [compound for chunk in compounds_of(" ".join(chunks)) for compound in chunk] == slowly
+        slowly = [compound for chunk in words_module.compounds_of(" ".join(chunks)) for compound in chunk]
+    assert [compound for chunk in words_module.compounds_of(" ".join(chunks)) for compound in chunk] == slowly
     assert terms_of(" ".join(chunks)) == [term for each in slowly for term in each.terms]
 
 
@@ -111,42 +91,29 @@ def test_composed_and_decomposed_text_have_the_same_words(text: str) -> None:
     assert terms_of(composed) == terms_of(decomposed)
 
 
-def test_distinct_words_are_in_order_of_appearance() -> None:
+def test_distinct_new_and_remaining_words() -> None:
+    """Distinct ones in order of appearance; new ones, which the question lacks; a text without every one of some."""
     assert distinct_words("The end of the End, of Time") == ["the", "end", "of", "time"]
-
-
-def test_new_words_are_those_that_the_question_lacks() -> None:
     assert new_words("Who built the Kiln?", ["The kiln of Amber", "amber, built of Clay"]) == ["of", "amber", "clay"]
     assert new_words("Who?", []) == []
-
-
-def test_without_removes_every_occurrence_of_whole_words() -> None:
     assert without("The other, the End of  the\tweather?", {"the"}) == "other, End of weather?"
     assert without("Who  wrote it", ()) == "Who wrote it"
     assert without("one", {"one"}) == ""
 
 
-@given(TEXT)
+@given(TEXT | st.text("a1,B&'$%+ "))
 def test_words_are_ordered_spans_that_cover_all_letters_and_digits(text: str) -> None:
+    """Without their places they are the same; a word as it is compared stays so."""
     words, end = words_of(text), 0
     for word in words:
         assert 0 <= word.start < word.end <= len(text)
         assert word.start >= end or words_of(text[word.start : word.end])[0] != words_of(word.text)[0]  # as in ½
         assert not any(each.isalnum() and words_of(each) for each in text[end : word.start])
+        assert [each.text for each in words_of(word.text)] == [word.text]
         end = word.end
     assert not any(each.isalnum() and words_of(each) for each in text[end:])
-
-
-@given(TEXT | st.text("a1,B&'$%+ "))
-def test_words_without_their_places_are_the_same(text: str) -> None:
-    assert word_texts(text) == [word.text for word in words_of(text)]
-    assert word_count(text) == len(words_of(text))
-
-
-@given(TEXT)
-def test_a_word_as_it_is_compared_stays_so(text: str) -> None:
-    for word in words_of(text):
-        assert [each.text for each in words_of(word.text)] == [word.text]
+    assert word_texts(text) == [word.text for word in words]
+    assert word_count(text) == len(words)
 
 
 @given(PLAIN, st.data())
@@ -160,7 +127,7 @@ def test_what_is_left_has_the_other_words_and_leaving_out_again_changes_nothing(
 
 @given(st.text(alphabet="ab \n\t|"), st.integers(0, 12))
 def test_the_first_words_keep_their_white_space(text: str, most: int) -> None:
-    cut = first_words(text, most)
+    cut = words_module.first_words(text, most)
     assert cut.split() == text.split()[:most]
     assert text.startswith(cut)
     if len(text.split()) <= most:
@@ -169,13 +136,9 @@ def test_the_first_words_keep_their_white_space(text: str, most: int) -> None:
         assert cut == cut.rstrip()
 
 
-def test_the_first_words_of_a_table_stay_a_table() -> None:
-    assert first_words("| a | b |\n| - | - |\n| 1 | 2 |", 7) == "| a | b |\n| -"
-
-
 @given(st.text(alphabet="ab \n"), st.integers(20, 30))
 def test_the_first_characters_end_between_words(text: str, most: int) -> None:
-    cut = first_characters(text, most)
+    cut = words_module.first_characters(text, most)
     assert len(cut) <= most
     if cut != text:
         assert len(text) > most
@@ -185,16 +148,15 @@ def test_the_first_characters_end_between_words(text: str, most: int) -> None:
         assert kept.split() == text.split()[: len(kept.split())]
 
 
-def test_the_first_characters_fill_what_they_may() -> None:
-    assert first_characters("one two three four", 18) == "one two three four"
-    assert first_characters("one two three four", 17) == "one two three ..."
-    assert first_characters("one\ntwo three four", 11) == "one\ntwo ..."
-    assert first_characters("Donaudampfschiff faehrt", 10) == "..."
+def test_the_first_words_of_a_table_and_the_first_characters_fill_what_they_may() -> None:
+    assert words_module.first_words("| a | b |\n| - | - |\n| 1 | 2 |", 7) == "| a | b |\n| -"
+    assert words_module.first_characters("one two three four", 18) == "one two three four"
+    assert words_module.first_characters("one two three four", 17) == "one two three ..."
+    assert words_module.first_characters("one\ntwo three four", 11) == "one\ntwo ..."
+    assert words_module.first_characters("Donaudampfschiff faehrt", 10) == "..."
 
 
 def test_every_character_of_a_script_without_blanks_counts_as_a_word() -> None:
-    assert word_count("The supply's voltage is 12 V.") == 7
-    assert word_count("每个 DDC 通道16个NCO。") == 8  # five characters, DDC, 16, NCO
-    assert word_count("दिल्ली भारत की राजधानी है") == 5
-    assert word_count("กรุงเทพ") == 6  # a mark belongs to its letter
-    assert word_count("") == word_count("?!") == 0
+    """In the second text five characters, DDC, 16 and NCO; in the last but one a mark belongs to its letter."""
+    texts = ("The supply's voltage is 12 V.", "每个 DDC 通道16个NCO。", "दिल्ली भारत की राजधानी है", "กรุงเทพ", "?!")
+    assert [*map(word_count, texts)] == [7, 8, 5, 6, 0]

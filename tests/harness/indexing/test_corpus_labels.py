@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from common.records import Answer, Passage, Question, Source
+from common.records import Passage, Question, Source
 from common.retrieval import search_for
-from datamodules.formats.reading import read_passages, read_questions
+from datamodules.formats.reading import read_passages
 from harness.commands.evaluate import evaluate
 from harness.evaluation.serialization import pack_passages, unpack_passages
 from harness.indexing.index_folder import open_index
-from harness.indexing.passage_store import OTHER_IDS, PassageStore, write_passages
+from harness.indexing.passage_store import OTHER_IDS, PassageStore
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
-from harness.selection.options import SelectionOptions
-from harness.systems.drrag import DrRag
+from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers import river_corpus
-from tests.helpers.commands import command
+from tests.helpers.commands import done
+from tests.helpers.reports import questions as records_of
 
 ROWS = [
     {"_id": "doc-17", "title": "Alba", "text": "alba river joins brune", "url": "https://example.org/17",
@@ -49,12 +49,10 @@ def write_rows(folder: Path, rows: list[dict]) -> str:
 
 @pytest.fixture
 def passages(tmp_path: Path) -> list[Passage]:
-    return list(read_passages("jsonl", [write_rows(tmp_path, ROWS)]))
-
-
-def test_readers_keep_ids_and_other_fields_unchanged(passages: list[Passage]) -> None:
-    assert [passage.labels for passage in passages] == LABELS
-    assert [passage.title for passage in passages] == ["Alba", "Brune", "Dorn", "Elbe", "Fulda"]
+    read = list(read_passages("jsonl", [write_rows(tmp_path, ROWS)]))
+    assert [passage.labels for passage in read] == LABELS
+    assert [passage.title for passage in read] == ["Alba", "Brune", "Dorn", "Elbe", "Fulda"]
+    return read
 
 
 @pytest.mark.parametrize(
@@ -72,8 +70,6 @@ def test_readers_keep_ids_and_other_fields_unchanged(passages: list[Passage]) ->
 def test_unusual_ids_and_values(row: dict, labels: dict, tmp_path: Path) -> None:
     (passage,) = read_passages("jsonl", [write_rows(tmp_path, [row])])
     assert passage.labels == labels
-    write_passages(tmp_path, [passage])
-    assert [each.labels for each in PassageStore(tmp_path)] == [labels]
 
 
 @pytest.mark.parametrize(
@@ -91,53 +87,35 @@ def test_what_is_no_id_or_no_text_is_a_data_error(row: dict, word: str, tmp_path
         list(read_passages("jsonl", [write_rows(tmp_path, [row])]))
 
 
-def test_contexts_of_questions_keep_their_ids(tmp_path: Path) -> None:
-    context = {"id": 4711, "title": "Alba", "text": "alba river", "score": "1.5", "hasanswer": True}
-    (tmp_path / "fid.json").write_text(json.dumps([{"question": "where", "answers": ["alba"], "ctxs": [context]}]))
-    (question,) = read_questions("fid", str(tmp_path / "fid.json"))
-    assert question.passages[0].labels == {"corpus_id": "4711"}
-
-
-def test_labels_do_not_identify_a_passage() -> None:
-    plain, labelled = Passage.of("Alba", "river"), Passage.of("Alba", "river", corpus_id="doc-17", metadata={"a": [1]})
-    assert (plain, hash(plain), repr(plain)) == (labelled, hash(labelled), repr(labelled))
-
-
-def test_both_kinds_of_index_return_them(tmp_path: Path, passages: list[Passage], encoder, encoder_folder) -> None:
+def test_both_kinds_of_index_return_them_and_they_do_not_identify_a_passage(tmp_path, passages, encoder) -> None:
     build_bm25(passages, tmp_path / "bm25")
     build_dense(passages, tmp_path / "dense", encoder)
+    bare = [Passage(p.id, p.text, p.title) for p in passages]
+    assert [(p, hash(p), repr(p)) for p in passages] == [(p, hash(p), repr(p)) for p in bare]
     (hit, *_) = Bm25Retriever(tmp_path / "bm25").search(["alba"], 1)[0]
     assert hit.passage.labels == LABELS[0]
     found = DenseRetriever(tmp_path / "dense", "cpu").search(["alba"], 5)[0]
-    assert {hit.passage.title: hit.passage.labels for hit in found} == {
-        passage.title: passage.labels for passage in passages
-    }
+    assert {hit.passage.title: hit.passage.labels for hit in found} == {p.title: p.labels for p in passages}
 
 
 def test_the_recipe_of_a_corpus_without_labels_is_that_of_earlier_releases(tmp_path: Path, passages) -> None:
-    bare = [Passage(p.id, p.text, p.title) for p in passages]
-    build_bm25(bare, tmp_path / "bare")
-    assert open_index(tmp_path / "bare").recipe.keys() == {"kind", "corpus", "text", "k1", "b", "analyser"}
-    assert json.loads((tmp_path / "bare" / "passages.jsonl").read_text().splitlines()[0]).keys() == {
-        "id", "title", "text", "source",
-    }  # fmt: skip
-    build_bm25(passages, tmp_path / "labelled")
-    assert open_index(tmp_path / "bare").corpus == open_index(tmp_path / "labelled").corpus
-    with pytest.raises(UserError, match=r"holds another index \(differs in: labels\)"):
-        build_bm25(passages, tmp_path / "bare")
-    build_bm25(passages, tmp_path / "labelled")  # up to date
+    bare, labelled = tmp_path / "bare", tmp_path / "labelled"
+    build_bm25([Passage(p.id, p.text, p.title) for p in passages], bare)
+    assert open_index(bare).recipe.keys() == {"kind", "corpus", "text", "k1", "b", "analyser"}
+    row = json.loads((bare / "passages.jsonl").read_text().splitlines()[0])
+    assert row.keys() == {"id", "title", "text", "source"}
+    for _ in range(2):  # the second time it is up to date
+        build_bm25(passages, labelled)
+    assert open_index(bare).corpus == open_index(labelled).corpus
     renamed = [Passage(p.id, p.text, p.title, corpus_id=f"new-{p.id}") for p in passages]
-    with pytest.raises(UserError, match="differs in: labels"):
-        build_bm25(renamed, tmp_path / "labelled")
+    for others, folder in ((passages, bare), (renamed, labelled)):
+        with pytest.raises(UserError, match=r"holds another index \(differs in: labels\)"):
+            build_bm25(others, folder)
 
 
 def test_of_equal_passages_the_first_id_is_returned_and_the_others_are_counted(tmp_path: Path) -> None:
-    rows = [
-        {"id": id_, "title": "Alba", "text": text} for id_, text in (("a", "x"), ("b", "x"), ("a", "x"), ("c", "y"))
-    ]
-    write_rows(tmp_path, rows)
-    ended = command(tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "index")
-    assert ended.code == 0, ended.err
+    write_rows(tmp_path, [{"id": id_, "title": "Alba", "text": "y" if id_ == "c" else "x"} for id_ in "abac"])
+    ended = done(tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "index")
     said = "a passage with the title and text of an earlier one: 2, left out; the first: corpus.jsonl, line 2."
     assert [line for line in ended.err.splitlines() if "earlier one" in line] == [said]
     store = PassageStore(tmp_path / "index")
@@ -145,11 +123,10 @@ def test_of_equal_passages_the_first_id_is_returned_and_the_others_are_counted(t
     question = Question("q", "who", passages=())
     packed = json.loads(json.dumps(pack_passages(question, store)))
     assert [each.other_ids for each in unpack_passages(question, packed)] == [("b",), ()]
-    for id_, itself in (("a", True), ("b", True), ("c", False)):
-        assert Question(id_, "who").is_itself(store[0]) is itself
-    found = Bm25Retriever(tmp_path / "index")
+    assert [Question(id_, "who").is_itself(store[0]) for id_ in "abc"] == [True, True, False]
     own = Question("b", "Alba", source=Source(exclude_self=True))
-    assert [hit.passage.corpus_id for hit in search_for(found, [own], 2)[0]] == ["c"]
+    found = search_for(Bm25Retriever(tmp_path / "index"), [own], 2)[0]
+    assert [hit.passage.corpus_id for hit in found] == ["c"]
     assert json.loads((tmp_path / "index" / OTHER_IDS).read_text()) == {"b": [store[0].id]}
 
 
@@ -168,25 +145,12 @@ def test_saved_results_keep_them(passages: list[Passage]) -> None:
     assert asdict(unpacked) == asdict(table)
 
 
-class Echo:
-    """A reader that answers with the first title."""
-
-    def read(self, questions, evidence):
-        return [Answer(q.id, hits[0].passage.title, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
-
-
 def test_reports_have_them_per_question(tmp_path: Path) -> None:
-    river = [
-        Passage.of(title, text, corpus_id=f"doc-{number}", metadata={"url": f"https://example.org/{number}"})
-        for number, (title, text) in enumerate(river_corpus.TEXTS.items())
-    ]
+    river = [Passage.of(title, text, corpus_id=title, metadata={"n": 1}) for title, text in river_corpus.TEXTS.items()]
     build_bm25(river, tmp_path / "index")
-    strategy = DrRag(Bm25Retriever(tmp_path / "index"), selection=SelectionOptions("sm"), reader=Echo())
     questions = str(river_corpus.write_questions(tmp_path))
-    evaluate(strategy, tmp_path / "report", questions=questions, resamples=10)
+    evaluate(RetrieveRead(Bm25Retriever(tmp_path / "index")), tmp_path / "report", questions=questions, resamples=10)
+    evidence = [hit for record in records_of(tmp_path / "report") for hit in record["evidence"]]
     expected = {passage.id: passage.labels for passage in river}
-    for line in (tmp_path / "report" / "questions.jsonl").read_text().splitlines():
-        record = json.loads(line)
-        evidence = record["evidence"]
-        assert evidence
-        assert all({key: hit[key] for key in ("corpus_id", "metadata")} == expected[hit["id"]] for hit in evidence)
+    assert evidence
+    assert all({key: hit[key] for key in ("corpus_id", "metadata")} == expected[hit["id"]] for hit in evidence)

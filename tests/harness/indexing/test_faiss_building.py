@@ -22,25 +22,20 @@ CLUSTERS, COMPRESSED, GRAPH = "IVF8,Flat", "IVF8,PQ4x8np", "HNSW8"
 
 @pytest.mark.parametrize("kind", [CLUSTERS, COMPRESSED, "OPQ4,IVF8,PQ4x8np", "PQ4x8np", GRAPH])
 def test_blocks_and_a_second_build_give_the_same_bytes(tmp_path: Path, monkeypatch, kind: str) -> None:
+    """What runs on GPUs too, where an index on the CPU takes its place."""
     build_approximate(VECTORS_ND, kind, tmp_path / "whole")
+    moved = []
+    if kind in (CLUSTERS, COMPRESSED):
+        monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
+        monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda index: moved.append(type(index).__name__) or index)
+        build_approximate(VECTORS_ND, kind, tmp_path / "gpu")
+        assert moved == ["IndexFlatIP", "IndexFlat"]  # of k-means, and of the assignment
+        assert (tmp_path / "gpu").read_bytes() == (tmp_path / "whole").read_bytes()
     monkeypatch.setattr(faiss_building, "BLOCK", 100)
     build_approximate(VECTORS_ND, kind, tmp_path / "blocks")
     assert faiss.read_index(str(tmp_path / "blocks")).ntotal == 700
     if kind != GRAPH:  # whose links go by the order in which threads add vectors
         assert (tmp_path / "blocks").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-@pytest.mark.parametrize("kind", [CLUSTERS, COMPRESSED])
-def test_what_runs_on_gpus_gives_the_same_index_where_an_index_on_the_cpu_takes_its_place(
-    tmp_path: Path, monkeypatch, kind: str
-) -> None:
-    build_approximate(VECTORS_ND, kind, tmp_path / "cpu")
-    moved = []
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
-    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda index: moved.append(type(index).__name__) or index)
-    build_approximate(VECTORS_ND, kind, tmp_path / "gpu")
-    assert moved == ["IndexFlatIP", "IndexFlat"]  # of k-means, and of the assignment
-    assert (tmp_path / "gpu").read_bytes() == (tmp_path / "cpu").read_bytes()
 
 
 @pytest.mark.gpu

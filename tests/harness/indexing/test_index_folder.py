@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -14,21 +13,12 @@ from common.records import Passage
 from harness.commands.verify import verify
 from harness.indexing import analyser, index_folder
 from harness.indexing.index_folder import Build, open_index
-from harness.indexing.passage_store import PassageStore, write_passages
+from harness.indexing.passage_store import PassageStore
 from harness.retrievers import keywords, links
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.retrievers.dense import build_dense
 from tests.helpers.small_world import corpus
 
 CORPUS = corpus(30)
-
-
-def corpus_fingerprint(ids: Iterable[str]) -> str:
-    """Fingerprint of a corpus: sha256 over the passage ids in order.  An id is a hash of title and text."""
-    digest = hashlib.sha256()
-    for id_ in ids:
-        digest.update(id_.encode() + b"\n")
-    return digest.hexdigest()
 
 
 @pytest.fixture
@@ -37,23 +27,16 @@ def folder(tmp_path) -> Path:
     return tmp_path / "index"
 
 
-def test_the_manifest_says_what_is_inside(folder) -> None:
-    manifest = json.loads((folder / "index.json").read_text())
-    opened = open_index(folder)
-    assert opened.passages == len(CORPUS)
-    assert opened.corpus == corpus_fingerprint(p.id for p in CORPUS)
-    assert opened.recipe["kind"] == "bm25"
-    assert manifest["files"].keys() == digests(folder).keys() - {"index.json"}
-    assert manifest["versions"].keys() == {"bm25s", "numpy"}
-
-
-def test_passages_come_back_unchanged_and_repeated_ones_once(tmp_path) -> None:
+def test_the_manifest_says_what_is_inside_and_passages_come_back_unchanged_and_once(tmp_path) -> None:
     odd = [Passage("1", 'a "quoted"\ntext', "é漢", "web"), Passage("2", "\u2028 separator"), *CORPUS]
-    written = write_passages(tmp_path, [*odd, *reversed(odd)])
+    build_bm25([*odd, *reversed(odd)], tmp_path)
+    manifest, opened = json.loads((tmp_path / "index.json").read_text()), open_index(tmp_path)
     store = PassageStore(tmp_path)
-    assert (written.passages, list(store)) == (len(odd), odd)
-    assert written.fingerprint == corpus_fingerprint(p.id for p in odd)
-    assert store[len(odd) - 1] == odd[-1]
+    assert (opened.passages, list(store), store[len(odd) - 1]) == (len(odd), odd, odd[-1])
+    assert opened.corpus == hashlib.sha256("".join(f"{p.id}\n" for p in odd).encode()).hexdigest()
+    assert opened.recipe["kind"] == "bm25"
+    assert manifest["files"].keys() == digests(tmp_path).keys() - {"index.json"}
+    assert manifest["versions"].keys() == {"bm25s", "numpy"}
     for position in (-1, len(odd)):
         with pytest.raises(IndexError):
             store[position]
@@ -101,10 +84,13 @@ def flipped(text: bytes, place: int) -> bytes:
     return text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :]
 
 
-def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(tmp_path, few_samples, capsys) -> None:
-    out, text = tmp_path / "index", tmp_path / "index" / "passages.jsonl"
-    build_bm25(CORPUS, out)
+def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(folder, few_samples, capsys) -> None:
+    out, text = folder, folder / "passages.jsonl"
     whole = text.read_bytes()
+    text.write_bytes(flipped(whole, 20))  # in no block; an index from before there were samples is verified in full
+    with pytest.raises(ArtifactError, match="its sha256"):
+        open_index(out)
+    build_bm25(CORPUS, out, build=Build(overwrite=True))
     begins = [(len(whole) - 8) * block // 3 for block in range(4)]
     for position in range(0, len(whole), 29):
         text.write_bytes(flipped(whole, position))
@@ -119,20 +105,14 @@ def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(tmp_path, fe
                 verified()
     with pytest.raises(ArtifactError, match="corrupt"):  # to build it again verifies all of it
         build_bm25(CORPUS, out)
+    build_bm25(CORPUS, out, build=Build(overwrite=True))
+    assert text.read_bytes() == whole
     text.write_bytes(whole[:-9] + whole[-8:])
     with pytest.raises(ArtifactError, match="bytes instead of"):
         open_index(out)
     text.write_bytes(whole)
     verify(out)
     assert f"every byte is as it was built, {len(CORPUS)} passages" in capsys.readouterr().err
-
-
-def test_an_index_from_before_there_were_samples_is_verified_in_full(folder, few_samples) -> None:
-    text = folder / "passages.jsonl"
-    assert open_index(folder).passages == len(CORPUS)
-    text.write_bytes(flipped(text.read_bytes(), 20))  # in no block
-    with pytest.raises(ArtifactError, match="its sha256"):
-        open_index(folder)
 
 
 def test_the_samples_of_a_file_are_spread_over_all_of_it(tmp_path) -> None:
@@ -149,69 +129,50 @@ def test_the_samples_of_a_file_are_spread_over_all_of_it(tmp_path) -> None:
     assert files.sampled_sha256(file) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "word"),
-    [("TEXT_FORMAT", "text alone", "text alone"), ("FORMAT", 2, "index format 1, .* reads 2")],
-)
-def test_another_format_is_refused(folder, monkeypatch, name, value, word) -> None:
-    monkeypatch.setattr(index_folder, name, value)
-    with pytest.raises(ArtifactError, match=word):
-        Bm25Retriever(folder).load()
+BM25, LINKS = (build_bm25, Bm25Retriever), (links.build_links, links.LinkRetriever)
+KEYWORDS = (keywords.build_keywords, keywords.KeywordRetriever)
 
 
 @pytest.mark.parametrize(
     ("kind", "module", "version", "older"),
     [
-        ("bm25", analyser, "WORDS", 1),
-        ("keywords", keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
-        ("links", links, "MATCHING", 1),
+        (BM25, analyser, "WORDS", 1),
+        (KEYWORDS, keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
+        (LINKS, links, "MATCHING", 1),
+        (BM25, index_folder, "TEXT_FORMAT", "text alone"),
+        (BM25, index_folder, "FORMAT", 2),
     ],
 )
 def test_an_index_of_other_words_is_refused(tmp_path, monkeypatch, kind, module, version, older) -> None:
-    build, retriever = {
-        "bm25": (build_bm25, Bm25Retriever), "links": (links.build_links, links.LinkRetriever),
-        "keywords": (keywords.build_keywords, keywords.KeywordRetriever),
-    }[kind]  # fmt: skip
-    out, corpus = tmp_path / "index", [Passage.of("Alto A100", "the Alto A100 pump")]
+    (build, retriever), out, corpus = kind, tmp_path / "index", [Passage.of("Alto A100", "the Alto A100 pump")]
     with monkeypatch.context() as then:
         then.setattr(module, version, older)
         build(corpus, out)
-    with pytest.raises(ArtifactError, match=f"infer.py index --kind {kind} --out .*index --overwrite true"):
+    with pytest.raises(ArtifactError, match=r"infer.py index .*--out .*index --overwrite true"):
         retriever(out).load()
-    with pytest.raises(UserError, match=r"differs in: .*--overwrite true"):
+    with pytest.raises(UserError, match="--overwrite true"):
         build(corpus, out)
     build(corpus, out, build=Build(overwrite=True))
-    assert len(retriever(out).search(["A100"], 1)[0]) == (kind != "links")
+    assert len(retriever(out).search(["A100"], 1)[0]) == (kind != LINKS)
 
 
-def builders(encoder_folder: str) -> dict[str, Callable]:
-    from harness.indexing.sentence_encoder import SentenceEncoder
+def test_another_index_is_built_only_when_told_and_a_failed_build_leaves_the_old(folder, capsys, monkeypatch) -> None:
+    def fails(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
 
-    encoder = SentenceEncoder(encoder_folder, "cpu")
-    return {"bm25": build_bm25, "dense": lambda *args, **options: build_dense(*args, encoder, **options)}
-
-
-@pytest.mark.parametrize("kind", ["bm25", "dense"])
-def test_the_same_index_is_not_built_again_and_another_only_when_told(tmp_path, encoder_folder, kind, capsys) -> None:
-    build, out = builders(encoder_folder)[kind], tmp_path / "index"
-    build(CORPUS, out)
-    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
-    build(CORPUS, out)
+    before = {p: p.stat().st_mtime_ns for p in folder.rglob("*")}
+    build_bm25(CORPUS, folder)
     assert "is up to date" in capsys.readouterr().err
     with pytest.raises(UserError, match=r"differs in: corpus.*--overwrite true"):
-        build(CORPUS[1:], out)
-    assert {p: p.stat().st_mtime_ns for p in out.rglob("*")} == before
-    build(CORPUS[1:], out, build=Build(overwrite=True))
-    assert open_index(out).passages == len(CORPUS) - 1
-    assert [p.name for p in tmp_path.iterdir()] == ["index"]  # no temporary left
-
-
-def test_a_broken_index_is_replaced_only_when_told(folder) -> None:
-    (folder / "bm25" / "data.csc.index.npy").write_bytes(b"torn")
-    with pytest.raises(ArtifactError):
-        build_bm25(CORPUS, folder)
-    build_bm25(CORPUS, folder, build=Build(overwrite=True))
-    Bm25Retriever(folder).load()
+        build_bm25(CORPUS[1:], folder)
+    with monkeypatch.context() as then:
+        then.setattr("bm25s.BM25.save", fails)
+        with pytest.raises(ArtifactError, match="No space left"):
+            build_bm25(CORPUS[1:], folder, build=Build(overwrite=True))
+    assert {p: p.stat().st_mtime_ns for p in folder.rglob("*")} == before
+    build_bm25(CORPUS[1:], folder, build=Build(overwrite=True))
+    assert open_index(folder).passages == len(CORPUS) - 1
+    assert [p.name for p in folder.parent.iterdir()] == ["index"]  # no temporary left
 
 
 def test_what_is_no_index_is_never_replaced(tmp_path) -> None:
@@ -223,16 +184,3 @@ def test_what_is_no_index_is_never_replaced(tmp_path) -> None:
     (tmp_path / "empty").mkdir()
     build_bm25(CORPUS, tmp_path / "empty")
     Bm25Retriever(tmp_path / "empty").load()
-
-
-def test_a_failed_build_leaves_the_old_index(folder, monkeypatch) -> None:
-    before = digests(folder)
-
-    def fails(*args: object, **options: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("bm25s.BM25.save", fails)
-    with pytest.raises(ArtifactError, match="No space left"):
-        build_bm25(CORPUS[1:], folder, build=Build(overwrite=True))
-    assert digests(folder) == before
-    assert [p.name for p in folder.parent.iterdir()] == ["index"]

@@ -1,6 +1,7 @@
 """A Qdrant collection, in the client's local mode, against the index folder that it was uploaded from."""
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 
 pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
 
+from qdrant_client import QdrantClient, models
+
 from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
-from common.records import Gold, Question, Source
+from common.records import Gold, Passage, Question, Source
 from common.retrieval import search_for
 from harness.commands.index import index
 from harness.commands.index_options import DenseOptions
@@ -24,17 +27,21 @@ from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.qdrant import QdrantRetriever
 from tests.helpers.small_world import WORDS, corpus, write_encoder, write_jsonl
 
-PASSAGES = corpus(60)
+PASSAGES, DEAD = corpus(60), "http://127.0.0.1:9"
+
+
+def stored(place: CollectionPlace) -> list[Passage]:
+    """The passages of a collection."""
+    vectors = QdrantVectors(place, True, None)
+    with closing(vectors.client):
+        return list(vectors.index.stored)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, encoder) -> Path:
-    folder = tmp_path_factory.mktemp("qdrant")
-    twice = [
-        *PASSAGES,
-        *(type(p).of(f"{p.title} ", f" {p.text} zebra") for p in PASSAGES[:9]),
-        replace(PASSAGES[0], corpus_id="second"),
-    ]  # other texts, near vectors; and a passage under a second id
+    """Of other texts with near vectors too, and a passage under a second id."""
+    folder, near = tmp_path_factory.mktemp("qdrant"), [(f"{p.title} ", f" {p.text} zebra") for p in PASSAGES[:9]]
+    twice = [*PASSAGES, *(Passage.of(*texts) for texts in near), replace(PASSAGES[0], corpus_id="second")]
     build_dense(twice, folder / "dense", encoder)
     upload(open_index(folder / "dense"), CollectionPlace(None, folder / "db", "tiny"))
     return folder
@@ -58,18 +65,15 @@ def test_it_finds_what_the_index_folder_finds(built: Path, retriever: QdrantRetr
     assert list(passages_of(retriever) or ()) == list(passages_of(flat) or ())
     assert retriever.index.recipe == flat.index.recipe
     assert absent_gold(retriever, {PASSAGES[3].id, "none"}) == {"none"}
+    asked = Question("second", "kiln", gold=Gold(corpus_ids=("second",)))
+    both = [Question("q", PASSAGES[0].text), replace(asked, source=Source(exclude_self=True))]
     for searching in (retriever, flat):
-        asked = Question("second", "kiln", gold=Gold(corpus_ids=("second",)))
         assert with_gold_in_index(searching, [asked])[0][0].support == (PASSAGES[0].id,)
-        found = search_for(
-            searching, [Question("q", PASSAGES[0].text), replace(asked, source=Source(exclude_self=True))], 200
-        )
+        found = search_for(searching, both, 200)
         assert [PASSAGES[0] in [hit.passage for hit in hits] for hits in found] == [True, False]
 
 
 def test_an_interrupted_upload_goes_on_and_is_not_searched_before(tmp_path: Path, built: Path, monkeypatch) -> None:
-    from qdrant_client import QdrantClient
-
     monkeypatch.setattr(qdrant_collection, "BATCH", 16)
     place, real, sizes = CollectionPlace(None, tmp_path / "db", "tiny"), QdrantClient.upload_collection, []
 
@@ -81,46 +85,36 @@ def test_an_interrupted_upload_goes_on_and_is_not_searched_before(tmp_path: Path
         real(client, name, vectors, payload, ids, *batch, **options)
 
     monkeypatch.setattr(QdrantClient, "upload_collection", uploads)
+    index = open_index(built / "dense")
     with pytest.raises(KeyboardInterrupt):
-        upload(open_index(built / "dense"), place)
+        upload(index, place)
     with pytest.raises(ArtifactError, match="upload was interrupted"):
         QdrantRetriever("tiny", path=tmp_path / "db", device="cpu").load()
-    upload(open_index(built / "dense"), place)
-    assert sizes == [69, 69 - 32]
-    upload(open_index(built / "dense"), place)  # up to date
-    assert len(sizes) == 2
-    vectors = QdrantVectors(place, True, None)
-    assert list(vectors.index.stored) == list(open_index(built / "dense").stored)
-    vectors.client.close()
-    client = place.connect()
-    client.delete("tiny", [3])
-    recorded = client.get_collection("tiny").config.metadata["lightning_rag"]
-    client.update_collection("tiny", metadata={"lightning_rag": {**recorded, "complete": False}})
-    client.close()
+    for _ in range(2):  # the second time it is up to date
+        upload(index, place)
+        assert sizes == [69, 69 - 32]
+    assert stored(place) == list(index.stored)
+    with closing(place.connect()) as client:
+        client.delete("tiny", [3])
+        recorded = client.get_collection("tiny").config.metadata["lightning_rag"]
+        client.update_collection("tiny", metadata={"lightning_rag": {**recorded, "complete": False}})
     with pytest.raises(ArtifactError, match="holds 68 of 69 points"):
-        upload(open_index(built / "dense"), place)
+        upload(index, place)
 
 
-def test_another_index_is_replaced_only_when_told_and_a_strangers_collection_never(
-    tmp_path: Path, built: Path, encoder
-) -> None:
-    place = CollectionPlace(None, tmp_path / "db", "tiny")
-    upload(open_index(built / "dense"), place)
+def test_another_index_is_replaced_only_when_told_and_a_strangers_collection_never(tmp_path, built, encoder) -> None:
+    place, theirs = (CollectionPlace(None, tmp_path / "db", name) for name in ("tiny", "theirs"))
     build_dense(PASSAGES[:20], tmp_path / "other", encoder)
+    upload(open_index(built / "dense"), place)
     with pytest.raises(UserError, match="holds another index \\(differs in: corpus"):
         upload(open_index(tmp_path / "other"), place)
     upload(open_index(tmp_path / "other"), place, overwrite=True)
-    vectors = QdrantVectors(place, False, None)
-    assert [*vectors.index.stored] == PASSAGES[:20]
-    vectors.client.close()
-    from qdrant_client import models
-
-    client = place.connect()
-    client.create_collection("theirs", models.VectorParams(size=4, distance=models.Distance.DOT))
-    client.close()
+    assert stored(place) == PASSAGES[:20]
+    with closing(place.connect()) as client:
+        client.create_collection("theirs", models.VectorParams(size=4, distance=models.Distance.DOT))
     for overwrite in (False, True):
         with pytest.raises(ArtifactError, match=r"not written by infer\.py index"):
-            upload(open_index(built / "dense"), CollectionPlace(None, tmp_path / "db", "theirs"), overwrite)
+            upload(open_index(built / "dense"), theirs, overwrite)
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path, built: Path, retriever: QdrantRetriever) -> None:
@@ -133,28 +127,21 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, built: Path, retriever: Qd
         ("tiny", far, ArtifactError, "another encoder"),
         ("tiny", {}, UserError, "give url, such as http://localhost:6333, or path"),
         ("tiny", {"url": "http://localhost:1", "path": tmp_path}, UserError, "and not both"),
-        ("tiny", {"url": "http://127.0.0.1:9"}, UnavailableError, r"no Qdrant server answers at http://127\.0\.0\.1:9"),
+        ("tiny", {"url": DEAD}, UnavailableError, "no Qdrant server answers at http://127.0.0.1:9"),
     ):
         with pytest.raises(error, match=word):
             QdrantRetriever(name, device="cpu", **place).load()
 
 
-def test_a_server_that_does_not_answer_is_told_before_anything_is_encoded(tmp_path: Path) -> None:
-    file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES)
-    at, dense = CollectionPlace("http://127.0.0.1:9"), DenseOptions("no/such/encoder")
-    with pytest.raises(UnavailableError, match="no Qdrant server answers"):
-        index(tmp_path / "out", [str(file)], dense=dense, qdrant=at)
-    assert sorted(os.listdir(tmp_path)) == ["corpus.jsonl"]
-
-
-def test_the_command_builds_and_uploads(tmp_path: Path, encoder_folder: str) -> None:
-    file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES[:12])
-    for _ in range(2):  # the second time all is up to date
-        dense = DenseOptions(encoder_folder, precision="fp32")
-        index(tmp_path / "out", [str(file)], dense=dense, qdrant=CollectionPlace(path=tmp_path / "db"), device="cpu")
-    vectors = QdrantVectors(CollectionPlace(None, tmp_path / "db", "out"), True, None)
-    assert [passage.text for passage in vectors.index.stored] == [passage.text for passage in PASSAGES[:12]]
-    vectors.client.close()
-    for kind, place in (("bm25", CollectionPlace(path=tmp_path / "db")), ("dense", CollectionPlace(collection="new"))):
+def test_the_command_builds_and_uploads_where_a_server_answers(tmp_path: Path, encoder_folder: str) -> None:
+    at, made = CollectionPlace(path=tmp_path / "db"), (tmp_path / "out", [str(write_jsonl(tmp_path / "c", PASSAGES))])
+    with pytest.raises(UnavailableError, match="no Qdrant server answers"):  # before anything is encoded
+        index(*made, dense=DenseOptions("no/such/encoder"), qdrant=CollectionPlace(DEAD))
+    for kind, place in (("bm25", at), ("dense", CollectionPlace(collection="new"))):
         with pytest.raises(UserError, match=r"takes a dense index|give url"):
-            index(tmp_path / "out", [str(file)], kind=kind, qdrant=place)
+            index(*made, kind=kind, qdrant=place)
+    assert os.listdir(tmp_path) == ["c"]
+    for _ in range(2):  # the second time all is up to date
+        index(*made, dense=DenseOptions(encoder_folder, precision="fp32"), qdrant=at, device="cpu")
+    passages = stored(CollectionPlace(None, tmp_path / "db", "out"))
+    assert [passage.text for passage in passages] == [passage.text for passage in PASSAGES]

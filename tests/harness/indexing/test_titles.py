@@ -1,12 +1,17 @@
-"""Forms of titles, and the trie of hashes against a search for word sequences."""
+"""Forms of titles, the trie of hashes, and links: against a search for every title in every text."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.files import digests
+from common.records import Passage
+from harness.indexing import title_links
+from harness.indexing.title_links import TitleLinks, write_title_links
 from harness.indexing.titles import TitleTrie, prefix_hashes, title_forms
-
-WORDS = st.lists(st.sampled_from("abc"), min_size=1, max_size=5)
 
 
 def trie(forms: list[list[str]]) -> TitleTrie:
@@ -18,14 +23,11 @@ def trie(forms: list[list[str]]) -> TitleTrie:
     return TitleTrie(nodes, numbers)
 
 
-def named(forms: list[str], *texts: str) -> list[list[str]]:
-    """The forms that each text names, as they are written."""
-    every = {tuple(words): title for title in forms for words, _ in title_forms(title)}
-    found = trie([list(words) for words in every]).named(texts)
-    titles = list(every.values())
-    return [
-        [*dict.fromkeys(titles[form] for form in found.forms_M[found.texts_M == text])] for text in range(len(texts))
-    ]
+def named(titles: list[str], text: str) -> list[str]:
+    """The titles that a text names, as they are written."""
+    every = {tuple(words): title for title in titles for words, _ in title_forms(title)}
+    numbers = trie([list(words) for words in every]).named([text]).forms_M
+    return [*dict.fromkeys([*every.values()][number] for number in numbers)]
 
 
 @pytest.mark.parametrize(
@@ -64,24 +66,64 @@ def test_forms_of_a_title(title, forms) -> None:
         ("It Who", "He read It after Who", "It Who"), ("It", "so. It rains", ""), ("It", '(“It”, a novel)', "It"),
         ("It", "*It* is", "It"), ("It", "It's raining", ""), ("It", "THIS IS IT ALL", ""), ("It", "it", "It"),
         ("2012", "the film “2012”", "2012"), ("2012", "2012?", "2012"), ("7", "in 24/7", ""), ("7", "7", "7"),
+        ("東京タワー 東京", "彼は東京タワーと東京駅を見た", "東京タワー 東京"), ("C", "?", ""),
         ("U.S. IT", "tell us of it", ""), ("U.S. IT", "the US needs IT", "U.S. IT"), ("C", "in C", ""),
         ("दिल्ली की", "यह दिल्ली है", "दिल्ली"), ("कम", "काम", ""), ("ไทย", "ประเทศไทย", "ไทย"), ("3.5", "35", ""),
     ],
 )  # fmt: skip
 def test_titles_that_are_named(titles: str, text: str, expected: str) -> None:
-    assert named(titles.split(), text) == [expected.split()]
+    assert named(titles.split(), text) == expected.split()
 
 
-@pytest.mark.parametrize(
-    ("forms", "texts", "expected"),
-    [
-        (["New York", "York", "New York City", "City Hall", "Ha"], ["NEW-YORK city hall has a hall; York"],
-            [["New York City", "City Hall", "York"]]),  # the longest, and not those inside it
-        (["New York", "New"], ["old and new", "york new york"], [["New"], ["New York"]]),  # a text ends a form
-        (["New York City"], ["new york", "", "?"], [[], [], []]),
-        (["東京タワー", "東京"], ["彼は東京タワーと東京駅を見た"], [["東京タワー", "東京"]]),
-        ([], ["a b"], [[]]),
-    ],
-)  # fmt: skip
-def test_forms_of_several_words(forms: list[str], texts: list[str], expected: list[list[str]]) -> None:
-    assert named(forms, *texts) == expected
+def build(folder: Path, passages: list[Passage]) -> TitleLinks:
+    write_title_links(folder, passages)
+    return TitleLinks(folder)
+
+
+def test_passages_are_searched_in_batches(tmp_path, monkeypatch) -> None:
+    names = ["Titanic", "Titanic (1997 film)", "James Cameron", "Avatar", "", "James Cameron"]
+    passages = [Passage.of(title, "Titanic, the ship. By James Cameron, as Avatar.") for title in names]
+    for name, at_once in (("whole", 1000), ("batches", 2)):
+        monkeypatch.setattr(title_links, "_AT_ONCE", at_once)
+        (tmp_path / name).mkdir()
+        assert build(tmp_path / name, passages).links > 3
+    assert digests(tmp_path / "whole") == digests(tmp_path / "batches")
+
+
+NAMES = ["alba", "brune", "alba brune", "brune (calder)", "alba brune (calder)", "brune-alba", "albabrune", "?"]
+TITLES = st.lists(st.sampled_from(NAMES), min_size=1, max_size=6)
+TEXTS = st.lists(st.tuples(st.sampled_from(["alba", "brune", "calder", "dorn"]), st.sampled_from(" -")), max_size=8)
+
+
+def readings(text: str) -> list[list[tuple[str, int, int]]]:
+    """The words of a text, split and joined at hyphens, with the first word and the one behind the last of each."""
+    split, joined = [], []
+    for chunk in text.split():
+        words, first = chunk.strip("-").split("-"), len(split)
+        split += [(word, first + place, first + place + 1) for place, word in enumerate(words)]
+        joined.append(("".join(words), first, len(split)))
+    return [split, joined]
+
+
+@settings(max_examples=25)
+@given(TITLES, st.lists(TEXTS, min_size=6, max_size=6))
+def test_agrees_with_a_search_for_every_title_in_every_text(tmp_path_factory, titles, texts) -> None:
+    written = ["".join(map("".join, text)) for text in texts]
+    passages = [Passage.of(title, text) for title, text in zip(titles, written, strict=False)]
+    forms = {tuple(words) for passage in passages for words, _ in title_forms(passage.title)}
+    folder = tmp_path_factory.mktemp("links")
+    if not forms:
+        return
+    links = build(folder, passages)
+    for place, passage in enumerate(passages):
+        spans = {
+            (words[start][1], words[start + len(each) - 1][2], each)
+            for words in readings(passage.text)
+            for each in forms
+            for start in range(len(words) - len(each) + 1)
+            if tuple(word for word, *_ in words[start : start + len(each)]) == each
+        }
+        longest = [form for s, e, form in spans if not any(a <= s and e <= b and (a, b) != (s, e) for a, b, _ in spans)]
+        expected = set(longest) - {tuple(own) for own, _ in title_forms(passage.title)}
+        numbers = [{*links.named([" ".join(each)]).forms_M.tolist()} for each in expected]
+        assert sorted(links.mentioned_by(place).tolist()) == sorted(number for (number,) in numbers)

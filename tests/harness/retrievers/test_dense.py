@@ -16,7 +16,8 @@ from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.dense import DenseRetriever, build_dense
-from tests.helpers.commands import apart, command, under_torchrun
+from tests.helpers.commands import apart, under_torchrun
+from tests.helpers.commands import done as succeeds
 from tests.helpers.small_world import WORDS, corpus, write_encoder, write_jsonl
 from tests.helpers.tolerances import model_close, model_tolerance
 
@@ -35,48 +36,25 @@ def index(tmp_path_factory, encoder, passages) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def retriever(index) -> DenseRetriever:
-    return DenseRetriever(index, "cpu")
-
-
-@pytest.fixture(scope="module")
-def passage_vectors(encoder, passages) -> np.ndarray:
-    """Every passage encoded by itself."""
-    return np.concatenate([encoder.encode_passages([indexed_text(p)]) for p in passages]).astype(np.float64)
-
-
-# --- retrieval
-
-
 @pytest.mark.numeric
-@pytest.mark.parametrize("k", [1, 5, 70, 1000])
-def test_search_agrees_with_brute_force(retriever, encoder, passages, passage_vectors, k) -> None:
-    assert isinstance(retriever, Retriever)
-    for query, found in zip(QUERIES, retriever.search(QUERIES, k), strict=True):
-        scores_N = passage_vectors @ encoder.encode_queries([query])[0].astype(np.float64)
-        expected = np.argsort(-scores_N)[:k]
-        assert [hit.score for hit in found] == model_close(scores_N[expected].tolist())
-        assert [hit.score for hit in found] == model_close([scores_N[passages.index(hit.passage)] for hit in found])
-        assert len({hit.passage.id for hit in found}) == min(k, len(passages))
-
-
-def test_an_empty_query_finds_nothing_and_disturbs_nothing(retriever) -> None:
-    found = retriever.search(["", "kiln", " \n"], 3)
-    assert found[0] == found[2] == []
-    assert [h.passage for h in found[1]] == [h.passage for h in retriever.search(["kiln"], 3)[0]]
-    assert retriever.search([], 3) == []
-    assert retriever.search([""], 3) == [[]]
-
-
-# --- building
-
-
-@pytest.mark.numeric
-def test_chunks_change_nothing(tmp_path, encoder, passages, index) -> None:
+def test_search_agrees_with_brute_force(tmp_path, index, encoder, passages) -> None:
+    """Also of an encoder that stands elsewhere. An empty query finds nothing and disturbs nothing."""
     build_dense(passages, tmp_path / "whole", encoder, chunk_passages=1000)
     one, other = (np.load(folder / "vectors.npy") for folder in (tmp_path / "whole", index))
-    np.testing.assert_allclose(one, other, rtol=0, atol=model_tolerance())
+    np.testing.assert_allclose(one, other, rtol=0, atol=model_tolerance())  # chunks change nothing
+    retriever = DenseRetriever(index, "cpu", encoder=write_encoder(tmp_path / "same"))
+    assert isinstance(retriever, Retriever)
+    alone = np.concatenate([encoder.encode_passages([indexed_text(p)]) for p in passages]).astype(np.float64)
+    for k in (1, 5, 70, 1000):
+        nothing, *results, blank = retriever.search(["", *QUERIES, " \n"], k)
+        assert nothing == blank == []
+        for query, found in zip(QUERIES, results, strict=True):
+            scores_N = alone @ encoder.encode_queries([query])[0].astype(np.float64)
+            scores = [hit.score for hit in found]
+            assert scores == model_close(np.sort(scores_N)[::-1][:k].tolist())
+            assert scores == model_close([scores_N[passages.index(hit.passage)] for hit in found])
+            assert len({hit.passage.id for hit in found}) == min(k, len(passages))
+    assert (retriever.search([], 3), retriever.search([""], 3)) == ([], [[]])
 
 
 class Killed(BaseException):
@@ -123,10 +101,6 @@ def test_an_unfinished_build_of_another_corpus_can_be_discarded(tmp_path, encode
     assert np.abs(np.load(out / "vectors.npy")).min(axis=1).max() > 0  # nothing of the stray chunk
 
 
-def test_the_same_encoder_elsewhere_is_taken(tmp_path, index) -> None:
-    assert len(DenseRetriever(index, "cpu", encoder=write_encoder(tmp_path / "same")).search(["kiln"], 2)[0]) == 2
-
-
 @pytest.mark.whole_run
 def test_two_processes_build_the_bytes_of_one(tmp_path, encoder_folder, passages) -> None:
     encoded = ("--dense.encoder", encoder_folder, "--dense.precision", "fp32", "--dense.chunk_passages", "16")
@@ -140,10 +114,9 @@ def test_two_processes_build_the_bytes_of_one(tmp_path, encoder_folder, passages
         write_jsonl(tmp_path / "corpus.jsonl", now)
         torch.set_num_threads(same)  # as in its processes: it decides the last bits of a matrix product
         try:
-            alone = command(tmp_path, "infer.py", *typed, "--out", "by-one")
+            succeeds(tmp_path, "infer.py", *typed, "--out", "by-one")
         finally:
             torch.set_num_threads(threads)
-        assert alone.code == 0, alone.err
         done = start(tmp_path, *typed, "--out", "by-two")
         assert done.returncode == 0, done.stderr[-3000:]
         assert "over 2 process(es)" in done.stderr

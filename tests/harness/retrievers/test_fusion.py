@@ -10,6 +10,7 @@ from common.records import Passage, Ranked
 from common.retrieval import reciprocal_rank_fusion
 from harness.interfaces import Retriever
 from harness.retrievers.fusion import FusedRetriever, weighted_score_fusion
+from tests.helpers.table_rewriter import TableRetriever
 
 pytestmark = pytest.mark.numeric
 
@@ -20,24 +21,6 @@ def ranked(**scores: float) -> list[Ranked]:
 
 def ids(hits: Sequence[Ranked]) -> str:
     return "".join(hit.passage.id for hit in hits)
-
-
-class Listed:
-    """A retriever of fixed results per query."""
-
-    def __init__(self, **results: list[Ranked]) -> None:
-        self.results, self.asked = results, []
-
-    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        self.asked.append(k)
-        return [self.results.get(query, [])[:k] for query in queries]
-
-
-def test_reciprocal_rank_by_hand() -> None:
-    # a: 1/61 + 1/63; b: 1/62 + 1/61; c: 1/63; d: 1/62.  b > a > d > c
-    fused = reciprocal_rank_fusion([ranked(a=9, b=8, c=7), ranked(b=0.3, d=0.2, a=0.1)], [1, 1])
-    assert ids(fused) == "badc"
-    assert [hit.score for hit in fused] == pytest.approx([1 / 62 + 1 / 61, 1 / 61 + 1 / 63, 1 / 62, 1 / 63])
 
 
 @pytest.mark.parametrize(
@@ -60,13 +43,20 @@ def test_weighted_scores_by_hand(lists, weights, scaling, expected) -> None:
 @pytest.mark.parametrize(
     ("lists", "weights", "expected"),
     [
-        ([ranked(a=2, b=1), ranked(b=2, a=1)], [1, 2], "ba"),
-        ([ranked(a=2, b=1), ranked(b=2, a=1)], [2, 1], "ab"),
-        ([ranked(d=1), ranked(a=1), ranked(c=1)], [1, 1, 1], "dac"),  # ties as they appear first
+        # a: 1/61 + 1/63; b: 1/62 + 1/61; c: 1/63; d: 1/62
+        (
+            [ranked(a=9, b=8, c=7), ranked(b=0.3, d=0.2, a=0.1)],
+            [1, 1],
+            {"b": 1 / 62 + 1 / 61, "a": 1 / 61 + 1 / 63, "d": 1 / 62, "c": 1 / 63},
+        ),
+        ([ranked(a=2, b=1), ranked(b=2, a=1)], [1, 2], {"b": 1 / 62 + 2 / 61, "a": 1 / 61 + 2 / 62}),
+        ([ranked(d=1), ranked(a=1), ranked(c=1)], [1] * 3, dict.fromkeys("dac", 1 / 61)),  # ties as they appear first
     ],
 )
-def test_weights_and_ties_of_reciprocal_ranks(lists, weights, expected) -> None:
-    assert ids(reciprocal_rank_fusion(lists, weights)) == expected
+def test_reciprocal_ranks_by_hand(lists, weights, expected) -> None:
+    fused = reciprocal_rank_fusion(lists, weights)
+    assert ids(fused) == "".join(expected)
+    assert [hit.score for hit in fused] == pytest.approx([*expected.values()])
 
 
 RANKINGS = st.lists(st.permutations("abcdef").map(lambda p: p[:4]), min_size=1, max_size=3)
@@ -84,12 +74,13 @@ def test_score_scale_changes_nothing_where_it_must_not(rankings, factor, shift) 
 
 
 def test_the_retriever_asks_widely_and_returns_k() -> None:
-    first, second = Listed(q=ranked(a=3, b=2, c=1)), Listed(q=ranked(c=3, b=2), r=ranked(z=1))
+    a, b, c, z = (Passage(id_, "text") for id_ in "abcz")
+    first, second = TableRetriever({"q": [a, b, c]}), TableRetriever({"q": [c, b], "r": [z]})
     fused = FusedRetriever([first, second], candidates=3)
     assert isinstance(fused, Retriever)
     assert [ids(found) for found in fused.search(["q", "r", ""], 2)] == ["cb", "z", ""]
-    assert first.asked == second.asked == [3]
+    assert first.asked[0][1] == second.asked[0][1] == 3
     fused.search(["q"], 7)
-    assert first.asked[-1] == 7
+    assert first.asked[-1][1] == 7
     for method in ("reciprocal_rank", "weighted_score"):  # one alone keeps its order
         assert ids(FusedRetriever([first], method=method).search(["q"], 3)[0]) == "abc"

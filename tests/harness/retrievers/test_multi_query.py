@@ -5,17 +5,18 @@ Union, reranking, reciprocal ranks, one batched search.
 
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.records import Passage, Question, Ranked
+from common.rewrites import Rewrites
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, QueryHits, union
-from harness.selection.options import SelectionOptions
-from harness.systems.drrag import DrRag
+from harness.retrievers.rerank import RerankedRetriever
 from tests.conftest import NAMES
 from tests.helpers.rerag_world import corpus, questions
 from tests.helpers.table_rewriter import CountingEstimator, CountingRetriever, TableRewriter
@@ -42,9 +43,7 @@ def queries_of(question: Question) -> list[str]:
     return list(dict.fromkeys([question.text, *made]))
 
 
-def test_all_queries_of_all_questions_are_one_search_and_every_pair_is_scored_once(
-    bm25: Bm25Retriever, estimator
-) -> None:
+def test_all_queries_of_all_questions_are_one_search_and_every_pair_is_scored_once(bm25, estimator) -> None:
     counting, counted, rewriter = CountingRetriever(bm25), CountingEstimator(estimator), TableRewriter(TABLE)
     retriever = MultiQueryRetriever(counting, rewriter, per_query=6, scorer=counted)
     assert isinstance(retriever, Retriever)
@@ -54,112 +53,74 @@ def test_all_queries_of_all_questions_are_one_search_and_every_pair_is_scored_on
     assert (sorted(searched), depth) == (sorted({query for each in ASKED for query in queries_of(each)}), 6)
     (pairs,) = counted.asked
     keys = [(question, passage.id) for question, passage in pairs]
-    expected = {
-        (each.text, hit.passage.id) for each in ASKED for hits in bm25.search(queries_of(each), 6) for hit in hits
-    }
-    assert len(keys) == len(set(keys))
-    assert set(keys) == expected
+    lists = ((each.text, hits) for each in ASKED for hits in bm25.search(queries_of(each), 6))
+    assert sorted(keys) == sorted({(text, hit.passage.id) for text, hits in lists for hit in hits})
     assert sum(found.scored for found in batch.results) == len(keys)
     assert batch.seconds.keys() == {"rewriting", "retrieval", "reranking"}
 
 
-def test_the_best_of_the_union_by_the_scorer(bm25: Bm25Retriever, serving: Path, estimator) -> None:
-    retriever = MultiQueryRetriever(bm25, TableRewriter(TABLE), per_query=6, serving=serving, device="cpu")
+@pytest.mark.parametrize("judged_by", ["question", "kwr"])
+def test_the_best_of_the_union_by_the_scorer(bm25: Bm25Retriever, estimator, judged_by: str) -> None:
+    """Judged by a rewrite where there is one."""
+    retriever = MultiQueryRetriever(bm25, TableRewriter(TABLE), STRATEGIES, 6, scorer=estimator, judged_by=judged_by)
     for question, found in zip(ASKED, retriever.find(ASKED, 5).results, strict=True):
         queries = queries_of(question)
         assert [search.query for search in found.searches] == queries
         assert [list(search.hits) for search in found.searches] == bm25.search(queries, 6)
         pool = {hit.passage.id: hit.passage for hits in bm25.search(queries, 6) for hit in hits}
         assert [passage.id for passage in found.union] == list(pool)
-        scores = {id_: estimator.scores([(question.text, passage)])[0] for id_, passage in pool.items()}
+        (judge,) = TABLE[question.text].get(judged_by, [question.text])
+        scores = {id_: estimator.scores([(judge, passage)])[0] for id_, passage in pool.items()}
         assert [hit.passage.id for hit in found.ranked] == sorted(pool, key=lambda id_: -scores[id_])[:5]
         assert [hit.score for hit in found.ranked] == model_close([scores[hit.passage.id] for hit in found.ranked])
 
 
-def test_passages_are_judged_by_a_rewrite_where_there_is_one(bm25: Bm25Retriever, estimator) -> None:
-    retriever = MultiQueryRetriever(bm25, TableRewriter(TABLE), STRATEGIES, 6, scorer=estimator, judged_by="kwr")
-    found = retriever.find(ASKED, 5).results
-    for question, each in zip(ASKED, found, strict=True):
-        (judge,) = TABLE[question.text].get("kwr", [question.text])
-        scores = estimator.scores([(judge, passage) for passage in each.union])
-        expected = sorted(zip(each.union, scores, strict=True), key=lambda pair: -pair[1])[:5]
-        assert [hit.passage.id for hit in each.ranked] == [passage.id for passage, _ in expected]
-        assert [hit.score for hit in each.ranked] == pytest.approx([score for _, score in expected], abs=1e-4)
-    by_question = MultiQueryRetriever(bm25, TableRewriter(TABLE), STRATEGIES, 6, scorer=estimator).find(ASKED, 5)
-    changed = [a.ranked != b.ranked for a, b in zip(found, by_question.results, strict=True)]
-    assert not changed[0]  # its rewrite is the question
-    assert any(changed)
-
-
 def test_reciprocal_ranks_summed_query_by_query(bm25: Bm25Retriever) -> None:
-    retriever = MultiQueryRetriever(bm25, TableRewriter(TABLE), per_query=6, fusion="rrf")
-    for question, found in zip(ASKED, retriever.find(ASKED, 5).results, strict=True):
+    results = MultiQueryRetriever(bm25, TableRewriter(TABLE), per_query=6, fusion="rrf").find(ASKED, 5).results
+    for question, found in zip(ASKED, results, strict=True):
         sums: dict[str, float] = {}
         for query in queries_of(question):
             for rank, hit in enumerate(bm25.search([query], 6)[0], 1):
                 sums[hit.passage.id] = sums.get(hit.passage.id, 0.0) + 1 / (60 + rank)
-        assert {hit.passage.id: hit.score for hit in found.ranked} == pytest.approx(
-            {id_: sums[id_] for id_ in sorted(sums, key=lambda id_: -sums[id_])[:5]}
-        )
+        best = sorted(sums, key=lambda id_: -sums[id_])[:5]
+        assert {hit.passage.id: hit.score for hit in found.ranked} == pytest.approx({id_: sums[id_] for id_ in best})
         assert found.scored == 0
+    made = [results[0].searches[0].made_by, results[1].searches[1].made_by, results[4].searches[0].made_by]
+    assert made == [("question", "kwr"), ("gqr", "cce"), ("question", "kwr")]
+    assert results[4].rewrites.fallbacks == {"kwr": "it is missing"}
     (sharper,) = MultiQueryRetriever(bm25, fusion="rrf", rank_constant=1).search([ASKED[0].text], 2)
     assert [hit.score for hit in sharper] == pytest.approx([1 / 2, 1 / 3])
 
 
-def test_what_made_a_query_and_which_found_a_passage(bm25: Bm25Retriever) -> None:
-    found = MultiQueryRetriever(bm25, TableRewriter(TABLE), per_query=6, fusion="rrf").find(ASKED, 5).results
-    assert found[0].searches[0].made_by == ("question", "kwr")
-    assert found[1].searches[1].made_by == ("gqr", "cce")
-    assert found[4].searches[0].made_by == ("question", "kwr")
-    assert found[4].rewrites is not None
-    assert found[4].rewrites.fallbacks == {"kwr": "it is missing"}
-
-
 def test_without_a_rewriter_it_is_the_retriever_reranked_at_its_depth(bm25: Bm25Retriever, serving: Path) -> None:
-    from harness.retrievers.rerank import RerankedRetriever
-
     ours = MultiQueryRetriever(bm25, per_query=12, serving=serving, device="cpu", original=False)
     texts = [each.text for each in ASKED]
     assert ours.search(texts, 4) == RerankedRetriever(bm25, serving, 12, "cpu").search(texts, 4)
-    plain = MultiQueryRetriever(bm25, per_query=12, fusion="rrf")
-    assert [[h.passage for h in hits] for hits in plain.search(texts, 4)] == [
-        [h.passage for h in hits] for hits in bm25.search(texts, 4)
-    ]
+    plain, inner = (each.search(texts, 4) for each in (MultiQueryRetriever(bm25, per_query=12, fusion="rrf"), bm25))
+    assert [[h.passage for h in hits] for hits in plain] == [[h.passage for h in hits] for hits in inner]
 
 
 def test_a_rewrite_in_the_question_s_place(bm25: Bm25Retriever) -> None:
-    table = {ASKED[0].text: {"hyde": ["name3 is the director of the film name5"]}}
-    counting = CountingRetriever(bm25)
-    alone = MultiQueryRetriever(counting, TableRewriter(table), ("hyde",), 10, "rrf", original=False)
-    first, second = alone.find(ASKED[:2], 5).results
-    assert counting.asked == [(["name3 is the director of the film name5", ASKED[1].text], 10)]
-    assert [search.made_by for search in first.searches] == [("hyde",)]
-    assert [search.made_by for search in second.searches] == [("hyde",)]  # it fell back to the question
-
-    class Nothing(TableRewriter):
-        def rewrite(self, questions, strategies):
-            return [type(each)({}) for each in super().rewrite(questions, strategies)]
-
-    (found,) = MultiQueryRetriever(bm25, Nothing({}), STRATEGIES, 10, "rrf", original=False).find(ASKED[:1], 5).results
+    rewrite, counting = "name3 is the director of the film name5", CountingRetriever(bm25)
+    table = TableRewriter({ASKED[0].text: {"hyde": [rewrite]}})
+    alone = MultiQueryRetriever(counting, table, ("hyde",), 10, "rrf", original=False)
+    results = alone.find(ASKED[:2], 5).results
+    assert counting.asked == [([rewrite, ASKED[1].text], 10)]
+    # the second fell back to the question
+    assert [[search.made_by for search in each.searches] for each in results] == [[("hyde",)], [("hyde",)]]
+    nothing = SimpleNamespace(rewrite=lambda questions, strategies: [Rewrites({}) for _ in questions])
+    (found,) = MultiQueryRetriever(bm25, nothing, STRATEGIES, 10, "rrf", original=False).find(ASKED[:1], 5).results
     assert [(search.query, search.made_by) for search in found.searches] == [(ASKED[0].text, ("question",))]
 
 
-def test_as_a_retriever_it_stands_under_other_systems_and_asks_the_rewriter_once(
-    bm25: Bm25Retriever, estimator
-) -> None:
-    rewriter = TableRewriter(TABLE)
+def test_as_a_retriever_it_asks_the_rewriter_once(bm25: Bm25Retriever, estimator) -> None:
+    rewriter, text = TableRewriter(TABLE), ASKED[0].text
     retriever = MultiQueryRetriever(bm25, rewriter, per_query=2, scorer=estimator)
-    text = ASKED[0].text
     first, empty, again, unknown = retriever.search([text, " ", f" {text}\n", "zzz"], 9)
     assert (len(first), empty, unknown) == (9, [], [])
     assert again == first
     assert rewriter.asked == [[text, "zzz"]]
     assert retriever.search([], 3) == []
-    answers = DrRag(retriever, selection=SelectionOptions("qdc", k=4)).answer(ASKED)
-    assert [len(answer.evidence) for answer in answers] == [4] * len(ASKED)
-    assert [answer.evidence[0].passage for answer in answers] == [
-        hits[0].passage for hits in retriever.search([each.text for each in ASKED], 4)
-    ]
 
 
 lists = st.lists(st.lists(st.integers(0, 12), unique=True, max_size=8), min_size=1, max_size=5)
@@ -171,9 +132,8 @@ def test_the_union_holds_every_passage_once_in_order_of_appearance(numbers: list
     assert [p.id for p in union(hits)] == list(dict.fromkeys(str(n) for each in numbers for n in each))
     found = MultiQueryHits(tuple(QueryHits(str(i), ("x",), tuple(each)) for i, each in enumerate(hits)), None, (), 0)
     for passage in found.union:
-        ranks = {
-            place: each.index(int(passage.id)) + 1 for place, each in enumerate(numbers) if int(passage.id) in each
-        }
+        own = int(passage.id)
+        ranks = {place: each.index(own) + 1 for place, each in enumerate(numbers) if own in each}
         assert found.ranks(passage.id) == ranks
         alone = [place for place in range(len(hits)) if passage in found.alone(place)]
         assert alone == ([*ranks] if len(ranks) == 1 else [])

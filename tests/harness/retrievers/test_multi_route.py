@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -43,18 +44,22 @@ def test_equation_2_by_hand() -> None:
     assert raw == pytest.approx([0.25 * 0.2 + 0.75 * 4])
 
 
-def test_keywords_count_once_in_any_case(routes) -> None:
+def test_keywords_count_once_in_any_case_and_may_be_own_ones(routes, tmp_path: Path, capfd) -> None:
     keywords = routes[2]
     assert keywords.keywords("ALTO 300, alto 300 or boreal 300?") == ["alto 300", "boreal 300"]
     assert keywords.scores("alto 300 or boreal 300").tolist() == [1, 0, 1, 0]
     (found,) = keywords.search(["alto 300 or boreal 300"], 3)
     assert [(hit.passage.text, hit.score) for hit in found] == [(TEXTS[0], 1.0), (TEXTS[2], 1.0)]
     assert keywords.search(["nothing of it"], 3) == [[]]
+    (tmp_path / "own.txt").write_text("Clean it\n\n")
+    for _ in range(2):
+        build_keywords([Passage.of("", text) for text in TEXTS], tmp_path / "index", given=tmp_path / "own.txt")
+    assert "up to date" in capfd.readouterr().err
+    assert KeywordRetriever(tmp_path / "index").keywords("now clean it") == ["clean it"]
 
 
-@pytest.mark.parametrize("candidates", [None, 2, 100])
-def test_a_route_alone_ranks_as_its_retriever(routes, candidates: int | None) -> None:
-    for alpha, route in ((1.0, routes[0]), (0.0, routes[1])):
+def test_a_route_alone_ranks_as_its_retriever(routes) -> None:
+    for (alpha, route), candidates in product(((1.0, routes[0]), (0.0, routes[1])), (None, 2, 100)):
         alone = MultiRouteRetriever(*routes, alpha, 0.0, candidates)
         ours, theirs = (each.search(["alto 500 weighs"], 2)[0] for each in (alone, route))
         assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
@@ -69,42 +74,28 @@ def test_the_keywords_decide_among_look_alikes(routes) -> None:
     assert without.search(["", " "], 3) == [[], []]
 
 
-def test_weights_by_rule() -> None:
+def test_weights_by_rule(tmp_path: Path, encoder) -> None:
+    """Which is the default."""
     # structure (1/2 + 1 + 0) / 3; two documents, of 3 pages and 1: ratio 2 / 2
-    passages = [
-        segment("a", ("Use",), "x", 1), segment("a", ("Use", "Start", "Deep"), "y", 3), segment("b", (), "z", 1)
-    ]  # fmt: skip
+    rows = [("a", ("Use",), "x", 1), ("a", ("Use", "Start", "Deep"), "y", 3), ("b", (), "z", 1)]
+    passages = [segment(*row) for row in rows]
     assert weights_of_collection(passages) == pytest.approx((0.4 + 0.2 * 0.5, 0.2 * 0.5))
     assert weights_of_collection([replace(passages[0], metadata=None)]) == (ALPHA, BETA) == weights_of_collection([])
-
-
-def test_the_rule_is_the_default(tmp_path: Path, encoder) -> None:
-    passages = [segment("a", ("Use",), "one Alto 300", 1), segment("b", ("Use",), "one Alto 500", 1)]
     build_dense(passages, tmp_path / "dense", encoder)
     build_bm25(passages, tmp_path / "bm25")
-    dense = DenseRetriever(tmp_path / "dense", "cpu", encoder=encoder.name)
-    retriever = MultiRouteRetriever(dense, Bm25Retriever(tmp_path / "bm25"))
-    assert (retriever.alpha, retriever.beta) == pytest.approx((0.5, 0.2 * 2 / 3))
-    assert MultiRouteRetriever(dense, Bm25Retriever(tmp_path / "bm25"), alpha=0.9).alpha == 0.9
-
-
-def test_own_keywords(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    passages = [Passage.of("", text) for text in ("all is small", "pressure valve")]
-    (tmp_path / "own.txt").write_text("Pressure valve\n\n")
-    for _ in range(2):
-        build_keywords(passages, tmp_path / "index", given=tmp_path / "own.txt")
-    assert "up to date" in capfd.readouterr().err
-    assert KeywordRetriever(tmp_path / "index").keywords("the pressure valve") == ["pressure valve"]
+    two = DenseRetriever(tmp_path / "dense", "cpu", encoder=encoder.name), Bm25Retriever(tmp_path / "bm25")
+    retriever = MultiRouteRetriever(*two)
+    assert (retriever.alpha, retriever.beta) == pytest.approx((0.4 + 0.2 * 0.5, 0.2 * 0.5))
+    assert MultiRouteRetriever(*two, alpha=0.9).alpha == 0.9
 
 
 def test_other_options_on_the_same_indexes_are_another_retriever(routes) -> None:
-    dense, words, keywords = routes
     own = MultiRouteRetriever(*routes, 0.5, 0.1)
     queries = ["alto 300", "weighs six"]
     before = own.search(queries, 4)
     for alpha, beta in ((1.0, 0.0), (0.0, 0.0), (0.5, 0.0), (0.3, 2.0)):
         ours = own.with_options(alpha=alpha, beta=beta).search(queries, 4)
-        theirs = MultiRouteRetriever(dense, words, keywords, alpha, beta).search(queries, 4)
+        theirs = MultiRouteRetriever(*routes, alpha, beta).search(queries, 4)
         assert ours == theirs
     assert own.search(queries, 4) == before
     assert own.with_options(section_words=0).section_words == 0

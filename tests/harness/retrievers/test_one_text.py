@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from common.records import Passage, Question, as_questions, as_texts
+from common.records import Passage
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
@@ -20,7 +20,6 @@ from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.rewriters.file import FileRewriter
-from harness.systems.retrieve_read import RetrieveRead
 
 TEXT = "amber Delta 300"
 PASSAGES = [Passage.of(f"Delta {number}", f"amber Delta {number} kiln") for number in (300, 400, 500)]
@@ -47,13 +46,11 @@ def retrievers(tmp_path_factory: pytest.TempPathFactory, encoder) -> Mapping[str
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", ["bm25", "dense", "keywords", "links", "fused", "rm3", "reranked", "routes", "queries"]
-)
-def test_every_retriever_searches_one_text(retrievers, name: str) -> None:
-    one, several = retrievers[name].search(TEXT, 2), retrievers[name].search([TEXT, "kiln"], 2)
-    assert len(one) == 1
-    assert one[0] == several[0] != []
+def test_every_retriever_searches_one_text(retrievers) -> None:
+    for retriever in retrievers.values():
+        one, several = retriever.search(TEXT, 2), retriever.search([TEXT, "kiln"], 2)
+        assert len(one) == 1
+        assert one[0] == several[0] != []
 
 
 def test_encoders_words_and_rewriters_take_one_text(retrievers, encoder, tmp_path: Path) -> None:
@@ -65,11 +62,3 @@ def test_encoders_words_and_rewriters_take_one_text(retrievers, encoder, tmp_pat
     (tmp_path / "rewrites.jsonl").write_text(json.dumps(row) + "\n")
     (made,) = FileRewriter(tmp_path / "rewrites.jsonl").rewrite(TEXT, "gqr")  # type: ignore[arg-type]
     assert made.queries == {"gqr": ("amber delta",)}
-
-
-def test_systems_answer_one_text_and_one_record(retrievers) -> None:
-    system = RetrieveRead(retrievers["bm25"], 1)
-    (text,), (record,) = system.answer(TEXT), system.answer(Question("q", TEXT))
-    assert (text.question_id, record.question_id, text.evidence) == ("1", "q", record.evidence)
-    assert (as_texts(TEXT), as_texts([TEXT])) == ([TEXT], [TEXT])
-    assert as_questions([Question("q", TEXT), "b"]) == [Question("q", TEXT), Question("2", "b")]

@@ -3,6 +3,8 @@
 Scores of parents beside a brute-force reference.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,23 +32,19 @@ def groups(passages: list[Passage], max_words: int) -> list[int]:
 
 def test_sections_of_one_chapter_are_joined_while_they_fit() -> None:
     passages = [
-        segment((), "cover page"),  # before all headings: alone
-        segment((), "publisher"),
+        *(segment((), text) for text in ("cover page", "publisher")),  # before all headings: alone
         segment(("Care",), "one two three"),
         segment(("Care", "Cleaning"), "four five"),
         segment(("Care", "Lime"), "six seven"),  # 7 words with those before
         segment(("Repair",), "eight"),  # another chapter
         segment(("Repair",), "nine", document="b.pdf"),  # another document
-        Passage.of("Alto", "no segment of a document"),
-        Passage.of("Boreal", "nor this"),
+        *(Passage.of(title, "no segment of a document") for title in ("Alto", "Boreal")),
     ]
     assert groups(passages, 7) == [1, 1, 3, 1, 1, 1, 1]
     assert groups(passages, 6) == [1, 1, 2, 1, 1, 1, 1, 1]
     assert groups(passages, 1) == [1] * 9
     assert list(ParentSections([], 5)) == []
-
-
-def test_a_section_stays_whole_and_a_long_one_is_read_in_parts() -> None:
+    # a section stays whole, and a long one is read in parts
     short = segment(("Care", "Lime"), "one two")
     long = [segment(("Care", "Cleaning"), f"{n} two three four") for n in range(3)]
     assert groups([short, *long], 8) == [1, 2, 1]  # 2 + 4 words would fit, but not the whole of Cleaning's first part
@@ -54,16 +52,13 @@ def test_a_section_stays_whole_and_a_long_one_is_read_in_parts() -> None:
 
 
 def test_the_text_has_headings_where_they_change_and_says_nothing_twice() -> None:
-    parents = ParentSections(
-        [
-            segment(("Care", "Cleaning"), "Wipe it.\nFig. 1 Cloth", page=4),
-            segment(("Care", "Cleaning"), "Fig. 1 Cloth\nWipe it.\nblue", "image", page=5, image="f.png"),
-            segment(("Care", "Lime", "Tablets"), "Use ours.", page=6),
-            segment(("Care", "Lime", "Tablets"), "| Litres |\n| --- |\n| 280 |", "table", page=6),
-        ],
-        100,
-    )
-    (parent,) = parents
+    passages = [
+        segment(("Care", "Cleaning"), "Wipe it.\nFig. 1 Cloth", page=4),
+        segment(("Care", "Cleaning"), "Fig. 1 Cloth\nWipe it.\nblue", "image", page=5, image="f.png"),
+        segment(("Care", "Lime", "Tablets"), "Use ours.", page=6),
+        segment(("Care", "Lime", "Tablets"), "| Litres |\n| --- |\n| 280 |", "table", page=6),
+    ]
+    (parent,) = ParentSections(passages, 100)
     assert parent.text == (
         f"Cleaning\nWipe it.\nFig. 1 Cloth\nblue\nLime{PATH_SEPARATOR}Tablets\nUse ours.\n| Litres |\n| --- |\n| 280 |"
     )
@@ -73,39 +68,29 @@ def test_the_text_has_headings_where_they_change_and_says_nothing_twice() -> Non
     assert len(tables_of(parent)) == 1
 
 
-def test_a_parent_of_one_is_the_segment_itself() -> None:
+def test_a_parent_of_one_is_the_segment_itself_and_the_title_is_what_of_the_path_was_indexed() -> None:
     table = segment(("Care",), "| a |", "table")
     picture = segment(("Care",), "a picture", "image", image="f.png", document="b.pdf")
     assert list(ParentSections([table, picture], 100)) == [table, picture]
-    assert tables_of(table) == [table.id]
-    assert images_of(picture) == ["f.png"]
+    assert (tables_of(table), images_of(picture)) == ([table.id], ["f.png"])
     assert tables_of(picture) == images_of(table) == []
-
-
-def test_the_title_is_what_of_the_path_was_indexed() -> None:
     whole = [Segment("a.pdf", "Alto 300", ("Care", name), "text", name, name) for name in ("Cleaning", "Lime")]
     for metadata, title in ((("Alto 300",), "Alto 300"), ((), "")):
         (parent,) = ParentSections([as_passage(each, metadata) for each in whole], 9)
         assert parent.title == title
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("ab"), st.sampled_from(["", "c", "c/d", "c/e", "f"]), st.integers(1, 9)),
-        min_size=1,
-        max_size=30,
-    ),
-    st.integers(1, 20),
-)
+ROWS = st.tuples(st.sampled_from("ab"), st.sampled_from(["", "c", "c/d", "c/e", "f"]), st.integers(1, 9))
+
+
+@given(st.lists(ROWS, min_size=1, max_size=30), st.integers(1, 20))
 def test_every_segment_is_in_one_parent_of_its_chapter(rows: list[tuple[str, str, int]], max_words: int) -> None:
     passages = [
         segment(tuple(filter(None, headings.split("/"))), " ".join(f"w{n}" for n in range(words)), document=document)
         for document, headings, words in rows
     ]
-    parents = ParentSections(passages, max_words)
-    members = [
-        passages[start:end] for start, end in zip(parents.starts, [*parents.starts[1:], len(passages)], strict=True)
-    ]
+    starts = [*ParentSections(passages, max_words).starts, len(passages)]
+    members = [passages[start:end] for start, end in pairwise(starts)]
     assert [each for group in members for each in group] == passages
     for group in (group for group in members if len(group) > 1):
         assert len({(each.metadata["document"], each.metadata["headings"][0]) for each in group}) == 1
@@ -120,10 +105,7 @@ def test_a_parent_has_the_score_of_its_best_candidate(rows: list[tuple[bool, boo
     for place in places:
         parent = max(n for n, start in enumerate(starts) if start <= place)
         expected[parent] = max(expected.get(parent, -9), rows[place][2])
-    found, scores = best_of_parents(
-        np.array([float(rows[place][2]) for place in places]),
-        np.array(places, dtype=np.int64),
-        np.array(starts, dtype=np.int64),
-    )
+    given = np.array([float(rows[place][2]) for place in places])
+    found, scores = best_of_parents(given, np.array(places, dtype=np.int64), np.array(starts, dtype=np.int64))
     assert dict(zip(found.tolist(), scores.tolist(), strict=True)) == expected
     assert found.tolist() == sorted(expected)

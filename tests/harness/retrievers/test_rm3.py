@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.rm3 import Rm3Retriever, interpolated, relevance_model
 from tests.helpers.river_corpus import TEXTS, write_index
-from tests.helpers.small_world import WORDS, corpus, write_encoder
+from tests.helpers.small_world import WORDS, corpus
 from tests.helpers.table_rewriter import CountingRetriever
 
 PASSAGES = corpus(200, longest=12)
@@ -67,8 +66,7 @@ def test_common_words_are_not_chosen(bm25: Bm25Retriever) -> None:
         assert {word for word, weight in weights.items() if weight > 0} <= {w for w in WORDS if shares[w] <= limit}
 
 
-def test_another_retriever_gets_the_words_after_the_question(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    encoder = SentenceEncoder(write_encoder(tmp_path / "encoder"), "cpu")
+def test_another_retriever_gets_the_words_after_the_question(bm25: Bm25Retriever, tmp_path: Path, encoder) -> None:
     build_dense(PASSAGES, tmp_path / "dense", encoder)
     counting = CountingRetriever(DenseRetriever(tmp_path / "dense", "cpu"))
     retriever = Rm3Retriever(counting, bm25, passages=3, terms=2, common=1.0)

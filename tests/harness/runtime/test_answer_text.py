@@ -1,13 +1,17 @@
-"""What people read of an answer: its values and the reasons for them, and nothing that a terminal would obey."""
+"""What people read of an answer: its values and the reasons for them, where a segment stands, and nothing that a
+terminal would obey.
+"""
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from common.records import Answer, Passage, Question, Ranked
 from documents.records import Segment, as_passage
 from harness.runtime.answer_text import answer_text, costs_text
+from harness.runtime.citation import citation
 
 PARIS = Passage.of("Paris", "the capital of France")
 ROME = Passage.of("Rome", "the capital of Italy")
@@ -54,19 +58,14 @@ def test_stage_rank_and_partner_come_before_what_a_reader_says_and_instead_of_sc
     assert "(stage: first; partner: passage 2; P(relevant): 0.8; retriever's rank: 1)" in text
     assert "(stage: second; partner: passage 1; P(relevant): 0.8; P(relevant): 0.25)" in text
     assert "score" not in text
-
-
-@pytest.mark.parametrize(
-    ("scores", "stage", "are_shown"),
-    [
+    for scores, stage, are_shown in (
         ((0.7, 0.7), None, True),
         ((0.7, 0.4), "first", False),  # the scores are of two searches
         ((0.0, 0.0), None, False),  # shipped passages without scores
-    ],
-)
-def test_scores_are_shown_where_they_compare(scores: tuple[float, float], stage: str, are_shown: bool) -> None:
-    documents = [{"id": passage.id, "stage": stage, "probability": None} for passage in (PARIS, ROME)]
-    assert ("score 0." in shown(found((PARIS, scores[0]), (ROME, scores[1]), documents=documents))) == are_shown
+    ):
+        documents = [{"id": passage.id, "stage": stage, "probability": None} for passage in (PARIS, ROME)]
+        text = shown(found((PARIS, scores[0]), (ROME, scores[1]), documents=documents))
+        assert ("score 0." in text) == are_shown
 
 
 def test_what_another_system_notes_is_shown_by_its_name() -> None:
@@ -147,3 +146,28 @@ def test_no_passages_and_no_answer() -> None:
 )  # fmt: skip
 def test_costs_in_words(costs: dict[str, float], text: str) -> None:
     assert costs_text(costs) == text
+
+
+@pytest.mark.parametrize(
+    ("headings", "options", "cited"),
+    [
+        (("Installation", "Power"), {"page": 3, "last_page": 3}, "a1.pdf, page 3: Installation > Power"),
+        (("Safety",), {"page": 3, "last_page": 5}, "a1.pdf, pages 3 to 5: Safety"),
+        ((), {"page": 1}, "a1.pdf, page 1"),
+        ((), {}, "a1.pdf"),
+        (("Safety",), {"part": 2, "parts": 3}, "a1.pdf: Safety (part 2 of 3)"),
+    ],
+)
+def test_document_page_and_headings(headings: tuple[str, ...], options: dict[str, Any], cited: str) -> None:
+    segment = Segment("a1.pdf", "Alba A1", headings, "text", "x", "x", **options)
+    passage = as_passage(segment, segment.path)
+    assert citation(passage) == cited
+    passage.metadata["copies"] = ["old/a1.pdf", "b.pdf"]  # type: ignore[index]
+    assert citation(passage) == cited.replace("a1.pdf", "a1.pdf (also old/a1.pdf, b.pdf)")
+
+
+def test_a_passage_of_another_corpus_is_not_cited() -> None:
+    whole = {"document": "a.pdf", "headings": [], "kind": "text"}
+    wrong = [{**whole, **each} for each in ({"document": 5}, {"headings": "Safety"}, {"kind": "patent"})]
+    for metadata in (None, {}, {"document": "a.pdf"}, *wrong):
+        assert citation(Passage.of("Alba", "A river.", metadata=metadata)) == ""

@@ -19,10 +19,6 @@ class Shareable(Part):
     concurrent_calls = True
 
 
-def run(calls, parts, **options):
-    return run_together(calls, parts, **options)
-
-
 def meets(barrier: threading.Barrier):
     """Ends only when the others are at work, too."""
 
@@ -35,8 +31,10 @@ def meets(barrier: threading.Barrier):
 
 def test_calls_of_different_parts_are_at_work_together() -> None:
     barrier = threading.Barrier(3)
-    done = run({name: meets(barrier) for name in "abc"}, {name: Part(Part()) for name in "abc"})
+    done = run_together({name: meets(barrier) for name in "abc"}, {name: Part(Part()) for name in "abc"})
     assert len({*done.values()}) == 3
+    barrier, shared = threading.Barrier(2), Shareable()  # a part that several threads may call can be shared
+    run_together({name: meets(barrier) for name in "ab"}, {"a": Part(shared), "b": Part(Part(shared))})
 
 
 def test_calls_that_share_a_part_are_not() -> None:
@@ -49,15 +47,10 @@ def test_calls_that_share_a_part_are_not() -> None:
         lock.release()
         return threading.get_ident()
 
-    done = run({"a": exclusive, "b": exclusive, "c": threading.get_ident}, parts)
+    done = run_together({"a": exclusive, "b": exclusive, "c": threading.get_ident}, parts)
     assert done["a"] == done["b"] != done["c"]
-    everyone = run({name: exclusive for name in "ab"}, {"a": Part(), "b": Part()}, together=False)
+    everyone = run_together({name: exclusive for name in "ab"}, {"a": Part(), "b": Part()}, together=False)
     assert {*everyone.values()} == {threading.get_ident()}
-
-
-def test_a_part_that_several_threads_may_call_can_be_shared() -> None:
-    barrier, shared = threading.Barrier(2), Shareable()
-    run({name: meets(barrier) for name in "ab"}, {"a": Part(shared), "b": Part(Part(shared))})
 
 
 def test_the_first_error_is_raised_when_all_calls_have_ended() -> None:
@@ -67,5 +60,5 @@ def test_the_first_error_is_raised_when_all_calls_have_ended() -> None:
         raise UserError("wrong key")
 
     with pytest.raises(UserError, match="wrong key"):
-        run({"a": wrong, "b": lambda: ended.append("b")}, {"a": Part(), "b": Part()})
+        run_together({"a": wrong, "b": lambda: ended.append("b")}, {"a": Part(), "b": Part()})
     assert ended == ["b"]

@@ -36,6 +36,7 @@ from tests.helpers.reports import questions as records_of
 from tests.helpers.reports import report
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.river_corpus import QUESTIONS, gold_scorer, write_index, write_questions
+from tests.helpers.table_rewriter import CountingRetriever
 
 BAD = QUESTIONS[1][1]
 TEXTS = [text for _, text, *_ in QUESTIONS]
@@ -67,14 +68,12 @@ def fragile(index: Path) -> Fragile:
 
 
 def doubled(bad: dict[int, Exception], sizes: list[int]) -> Callable[[Sequence[int]], list[int]]:
-    def work(items: Sequence[int]) -> list[int]:
-        sizes.append(len(items))
-        for item in items:
-            if item in bad:
-                raise bad[item]
-        return [2 * item for item in items]
+    def one(item: int) -> int:
+        if item in bad:
+            raise bad[item]
+        return 2 * item
 
-    return work
+    return lambda items: sizes.append(len(items)) or [*map(one, items)]  # type: ignore[func-returns-value]
 
 
 def shown(found: Sequence[int | Failure]) -> list[int | str]:
@@ -93,22 +92,15 @@ def test_items_that_fail_are_found_one_by_one_and_the_others_are_done() -> None:
     assert shown(each_apart(work, [])) == []
 
 
-@pytest.mark.parametrize(
-    ("bad", "calls"),
-    [
-        ({n: UserError("wrong option") for n in range(3)}, 4),  # all of them for one reason
-        ({1: UnavailableError("down")}, 1),  # a service, whatever the others
-        ({1: RefusedError("wrong key")}, 1),
-        ({1: MissingInputError("no index")}, 1),
-        ({1: ArtifactError("a damaged index")}, 1),
-        ({1: TypeError("a bug")}, 1),
-        ({1: BrokenPipeError()}, 1),
-    ],
-)
-def test_what_ends_all(bad: dict[int, Exception], calls: int) -> None:
+ENDING = [UnavailableError, RefusedError, MissingInputError, ArtifactError, TypeError, BrokenPipeError]
+
+
+@pytest.mark.parametrize(("error", "calls"), [(UserError, 4), *((error, 1) for error in ENDING)])
+def test_what_ends_all(error: type[Exception], calls: int) -> None:
+    """All of them for one reason; a service, a file or a bug whatever the others."""
     sizes: list[int] = []
-    with pytest.raises(type(bad[1])):
-        each_apart(doubled(bad, sizes), range(3), first=True)
+    with pytest.raises(error):
+        each_apart(doubled({n: error("why") for n in range(3)[-calls:]}, sizes), range(3), first=True)
     assert len(sizes) == calls
 
 
@@ -116,15 +108,8 @@ def test_what_ends_all(bad: dict[int, Exception], calls: int) -> None:
 
 
 def test_every_system_answers_the_others(fragile: Fragile) -> None:
-    selection = SelectionOptions(method="cis", k=2)
-    systems = [
-        RetrieveRead(fragile, 2),
-        HiQa(fragile, 2),
-        Dmqr(fragile, fusion="rrf"),
-        DrRag(fragile, scorer=gold_scorer(), selection=selection),
-        DrRag(Bm25Retriever(fragile.folder), scorer=gold_scorer(), selection=selection, second_retriever=fragile),
-    ]
-    for system in systems:
+    second = DrRag(Bm25Retriever(fragile.folder), selection=SelectionOptions("qdc", k=2), second_retriever=fragile)
+    for system in (RetrieveRead(fragile, 2), HiQa(fragile, 2), Dmqr(fragile, fusion="rrf"), second):
         found = system.answer(TEXTS)
         assert [(each.question_id, bool(each.evidence)) for each in found] == [("1", True), ("2", False), ("3", True)]
         assert [failure_of(each) for each in found] == ["", "the part breaks. Try again.", ""]
@@ -148,9 +133,8 @@ def test_an_empty_question_and_one_that_is_not_text_fail_alone(index: Path) -> N
         system.answer([None])  # type: ignore[list-item]
 
 
-def test_a_question_that_is_too_long_is_cut_with_a_note_and_the_others_answer_as_alone(
-    index: Path, checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_question_that_is_too_long_is_cut_and_the_others_answer_as_alone(index: Path, checkpoints, tmp_path) -> None:
+    """Passages that are too long are counted in one line of the report."""
     serving, bm25 = write_serving(checkpoints["t5"], tmp_path / "serving"), Bm25Retriever(index)
     long = "alba river " * 60
     for system, models in (
@@ -168,15 +152,9 @@ def test_a_question_that_is_too_long_is_cut_with_a_note_and_the_others_answer_as
         (alone,) = system.answer([TEXTS[0]])
         assert alone.text == first.text
         assert [hit.passage for hit in alone.evidence] == [hit.passage for hit in first.evidence]
-
-
-def test_passages_that_are_too_long_are_counted_in_one_line_of_the_report(
-    index: Path, checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
-    serving = write_serving(checkpoints["t5"], tmp_path / "serving")
-    system = RetrieveRead(RerankedRetriever(Bm25Retriever(index), serving, 3, "cpu"), 2)
-    system.retriever.estimator.encode.max_tokens = 13  # the shortest input; the longest has 16
-    evaluate(system, tmp_path / "out", questions=str(write_questions(tmp_path)), resamples=10)
+    reranked = RetrieveRead(RerankedRetriever(bm25, serving, 3, "cpu"), 2)
+    reranked.retriever.estimator.encode.max_tokens = 13  # the shortest input; the longest has 16
+    evaluate(reranked, tmp_path / "out", questions=str(write_questions(tmp_path)), resamples=10)
     line = "- inputs that lost the end of a passage: 5 of 7 for RelevanceEstimator (13 tokens)"
     assert line in (tmp_path / "out/report.md").read_text().splitlines()
 
@@ -214,37 +192,28 @@ def test_failed_questions_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("error", [UserError, TimeoutError])
-def test_evaluate_scores_the_others_and_counts_what_failed(
-    fragile: Fragile, tmp_path: Path, error: type[Exception]
-) -> None:
-    fragile.error, file = error("the part breaks.\nTry again."), write_questions(tmp_path)
-    built = DrRag(fragile, scorer=gold_scorer()) if error is UserError else RetrieveRead(fragile, 2)
+def test_evaluate_scores_the_others_and_counts_what_failed(fragile: Fragile, tmp_path: Path, error: type) -> None:
+    """A run that answers no question leaves the report before, also where each has a reason of its own, or is alone."""
+    fragile.error, out = error("the part breaks.\nTry again."), tmp_path / "out"
+    options = {"questions": str(write_questions(tmp_path)), "resamples": 10}
     with pytest.raises(SomeFailedError, match=FAILED):
-        evaluate(built, tmp_path / "out", questions=str(file), resamples=10)
-    assert report(tmp_path / "out")["questions"]["failed"] == {"q2": "the part breaks. Try again"}
-    assert [bool(each["evidence"]) for each in records_of(tmp_path / "out")] == [True, False, True]
+        evaluate(RetrieveRead(fragile, 2), out, **options)
+    assert report(out)["questions"]["failed"] == {"q2": "the part breaks. Try again"}
+    assert [bool(each["evidence"]) for each in records_of(out)] == [True, False, True]
 
-
-def test_an_evaluation_that_answers_no_question_leaves_the_report_before(fragile: Fragile, tmp_path: Path) -> None:
-    """Also where each question has a reason of its own, and where there is one question alone."""
-
-    class Named(Fragile):
+    class Late(Fragile):
         def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
             raise TimeoutError(f"late: {queries}")
 
-    file, out = write_questions(tmp_path), tmp_path / "out"
-    evaluate(RetrieveRead(Bm25Retriever(fragile.folder), 2), out, questions=str(file), resamples=10)
     before = (out / "report.json").read_bytes()
     for limit in (None, 1):
         with pytest.raises(UserError, match=r"^late"):
-            evaluate(RetrieveRead(Named(fragile.folder), 2), out, questions=str(file), resamples=10, limit=limit)
+            evaluate(RetrieveRead(Late(fragile.folder), 2), out, limit=limit, **options)
         assert (out / "report.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("kind", [UnavailableError, ConnectionRefusedError])
-def test_a_service_that_is_down_ends_an_evaluation_which_goes_on_from_there(
-    fragile: Fragile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
-) -> None:
+def test_a_service_that_is_down_ends_an_evaluation_which_goes_on(fragile, tmp_path, monkeypatch, kind) -> None:
     monkeypatch.setattr("harness.evaluation.engine.QUESTIONS_AT_ONCE", 1)
     fragile.error, file = kind("the service is down."), write_questions(tmp_path)
     kept = "the service is down. What was computed for 1 of 3 questions is kept: type the same command again to go on."
@@ -264,20 +233,13 @@ def test_tune_fits_on_the_others(fragile: Fragile, tmp_path: Path) -> None:
 
 
 def test_an_option_that_fits_no_question_is_said_before_all_are_asked(index: Path, tmp_path: Path) -> None:
-    class Counting(Bm25Retriever):
-        asked = 0
-
-        def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-            self.asked += len(queries)
-            return super().search(queries, k)
-
-    file = write_questions(tmp_path)
-    rows = json.loads(file.read_text())
-    file.write_text(json.dumps([{**row, "_id": f"{row['_id']}-{n}"} for n in range(40) for row in rows]))
-    retriever, options = Counting(index), {"ks": [2], "max_documents": [1]}
+    asked = [(f"{id_}-{n}", *rest) for n in range(40) for id_, *rest in QUESTIONS]
+    file, retriever = write_questions(tmp_path, asked), CountingRetriever(Bm25Retriever(index))
+    system, options = DrRag(retriever, scorer=gold_scorer()), {"ks": [2], "max_documents": [1]}
     with pytest.raises(UserError, match="no setting for k = 2 hands over at most 1 documents"):
-        tune(DrRag(retriever, scorer=gold_scorer()), tmp_path / "tuned.json", questions=str(file), tuning=options)
-    assert retriever.asked < 2 * 120 * 3  # q and two Concat(q, d) of each question, and three questions alone
+        tune(system, tmp_path / "tuned.json", questions=str(file), tuning=options)
+    # q and two Concat(q, d) of each question, and three questions alone
+    assert sum(len(queries) for queries, _ in retriever.asked) < 2 * 120 * 3
 
 
 @pytest.mark.parametrize("write", [mine, label])

@@ -1,7 +1,6 @@
 """The journal of finished results: cut files, corrupt lines, a full disk, kill -9, and several processes."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from common.errors import ArtifactError, UserError
 from harness.runtime.journal import Journal
+from tests.helpers.full_disk import files_up_to
 
 ROOT = Path(__file__).parents[3]
 HEAD = {"model": "é\u2028", "format": 1}
@@ -25,13 +25,18 @@ sys.path.insert(0, sys.argv[1])
 from harness.runtime.journal import Journal
 file, name, count, size = Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 journal = Journal(file, {"format": 1})
-sys.stdin.readline()
+print("begins", flush=True)
 for number in range(count):
     with journal.locked(60):
         journal.read(lambda _, line: line)
         journal.append([name, number, name * size])
     print(number, flush=True)
 """
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "results.jsonl"
 
 
 def same(_: int, line: object) -> object:
@@ -47,8 +52,8 @@ def written(file: Path, results: list, head: dict = HEAD) -> Journal:
     return journal
 
 
-def test_every_changed_byte_is_named_or_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    file, results = tmp_path / "results.jsonl", ["one", "two", "three"]
+def test_every_changed_byte_is_named_or_said(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    results = ["one", "two", "three"]
     written(file, results)
     whole = file.read_bytes()
     for place in range(len(whole)):
@@ -68,17 +73,10 @@ def test_every_changed_byte_is_named_or_said(tmp_path: Path, capfd: pytest.Captu
             assert "computed again" in said or "Starting over" in said or changed == whole[place], place
 
 
-def process(file: Path, name: str, count: int, size: int = 1) -> subprocess.Popen[str]:
-    """A process that appends `count` results [name, number, text of `size` letters] once it is sent a line."""
+def process(file: Path, name: str, count: int, size: int) -> subprocess.Popen[str]:
+    """A process that says that it begins and appends `count` results [name, number, text of `size` letters]."""
     arguments = [sys.executable, "-c", APPEND, str(ROOT), str(file), name, str(count), str(size)]
-    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def begin(*processes: subprocess.Popen[str]) -> None:
-    for each in processes:
-        assert each.stdin is not None
-        each.stdin.write("\n")
-        each.stdin.flush()
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
 
 
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=4), lambda s: st.lists(s, max_size=3))
@@ -106,34 +104,22 @@ def test_a_cut_file_gives_a_prefix_and_goes_on(results: list, cut_bytes: int, ze
         assert Journal(file, HEAD).read(same) == [*expected, "new", "newer"]
 
 
-@pytest.mark.parametrize(("line", "number"), [(b"{", 1), (b"\xff", 2), (b"[1] [2]", 3), (b"\0\0\0", 2)])
-def test_a_corrupt_line_is_named_and_the_file_is_left_as_it_is(tmp_path: Path, line: bytes, number: int) -> None:
-    file = tmp_path / "results.jsonl"
+@pytest.mark.parametrize(
+    "lines",
+    ["{ 1 2 3", "0 \xff 2 3", "0 1 [1][2] 3", "0 \0\0 2 3", "0 2 1 3", "0 1 1 2", "0 2 3", "0 1 3 {"],
+)
+def test_a_line_that_is_corrupt_moved_repeated_or_removed_is_named_and_the_file_is_left(file, lines: str) -> None:
+    """Digits stand for the lines as they were written."""
     written(file, [1, 2, 3])
-    lines = file.read_bytes().splitlines()
-    lines[number - 1] = line
-    file.write_bytes(b"\n".join(lines) + b"\n")
-    before = file.read_bytes()
-    with pytest.raises(ArtifactError) as refused:
+    whole, now = file.read_bytes().splitlines(), lines.split(" ")
+    file.write_bytes(b"".join((whole[int(each)] if each.isdigit() else each.encode("latin-1")) + b"\n" for each in now))
+    before, number = file.read_bytes(), next(n for n, each in enumerate(now) if each != str(n)) + 1
+    with pytest.raises(ArtifactError, match=rf"jsonl, line {number} is corrupt: delete the file and run again\.$"):
         written(file, [4])
-    assert str(refused.value) == f"{file}, line {number} is corrupt: delete the file and run again."
     assert file.read_bytes() == before
 
 
-@pytest.mark.parametrize("order", [[0, 2, 1, 3], [0, 1, 1, 2], [0, 2, 3], [0, 1, 3]])
-def test_lines_that_were_moved_repeated_or_removed_are_corrupt(tmp_path: Path, order: list[int]) -> None:
-    file = tmp_path / "results.jsonl"
-    written(file, [1, 2, 3])
-    lines = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(b"".join(lines[number] for number in order) + b"more")
-    with pytest.raises(ArtifactError, match="is corrupt: delete the file"):
-        Journal(file, HEAD).read(same)
-
-
-def test_results_of_another_configuration_stay_until_the_first_new_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
-    file = tmp_path / "results.jsonl"
+def test_results_of_another_configuration_stay_until_the_first_new_one(file: Path, capsys) -> None:
     written(file, [1, 2])
     before = file.read_bytes()
     other = written(file, [], {**HEAD, "model": "b"})
@@ -147,43 +133,29 @@ def test_results_of_another_configuration_stay_until_the_first_new_one(
 
 
 @pytest.mark.parametrize("results", [[], [1, 2]])
-def test_a_full_disk_is_one_line_and_loses_nothing_saved(tmp_path: Path, results: list) -> None:
-    file = tmp_path / "results.jsonl"
+def test_a_full_disk_is_one_line_and_loses_nothing_saved(file: Path, results: list) -> None:
     written(file, results)
     size_bytes = file.stat().st_size if results else 0
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes + 10, limits[1]))
-    try:
-        with pytest.raises(ArtifactError) as refused:
-            written(file, ["x" * 100_000])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert str(refused.value).startswith(f"{file}: cannot read or write: File too large. Free space or ")
+    with files_up_to(size_bytes + 10), pytest.raises(ArtifactError, match=r"jsonl: cannot read or write: .*Free space"):
+        written(file, ["x" * 100_000])
     assert Journal(file, HEAD).read(same) == results
     written(file, [3])
     assert Journal(file, HEAD).read(same) == [*results, 3]
 
 
-def test_a_result_is_on_disk_before_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, fsync, at_fsync = tmp_path / "results.jsonl", os.fsync, []
+def test_a_result_is_on_disk_before_append_returns(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync, at_fsync = os.fsync, []
 
-    def recorded(descriptor: int) -> None:
-        at_fsync.append(file.read_bytes())
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", recorded)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: at_fsync.append(file.read_bytes()) or fsync(descriptor))
     written(file, [1, 2])
     whole = file.read_bytes()
     first_result = b"".join(whole.splitlines(keepends=True)[:2])
     assert at_fsync == [first_result, first_result, whole]  # the file, its folder's entry, the file
 
 
-def test_a_killed_process_loses_no_appended_result(tmp_path: Path) -> None:
-    file = tmp_path / "results.jsonl"
+def test_a_killed_process_loses_no_appended_result(file: Path) -> None:
     killed = process(file, "a", 1_000_000, 10_000)
-    begin(killed)
-    assert killed.stdout is not None
-    while killed.stdout.readline() != "20\n":
+    while killed.stdout.readline() != "20\n":  # type: ignore[union-attr]
         pass
     os.kill(killed.pid, signal.SIGKILL)
     rest, _ = killed.communicate()
@@ -193,45 +165,30 @@ def test_a_killed_process_loses_no_appended_result(tmp_path: Path) -> None:
     assert len(found) in (appended + 1, appended + 2)  # it was perhaps killed before it could print
 
 
-def test_two_processes_append_to_one_file(tmp_path: Path) -> None:
-    file = tmp_path / "results.jsonl"
-    processes = [process(file, name, 40, 1_000_000) for name in "ab"]  # lines that are written in several pieces
-    begin(*processes)
+def test_two_processes_append_to_one_file_and_wait_for_another(file: Path) -> None:
+    """Lines that are written in several pieces."""
+    journal = Journal(file, {"format": 1}, "--scores")
+    with journal.locked():
+        processes = [process(file, name, 40, 1_000_000) for name in "ab"]
+        assert [each.stdout.readline() for each in processes] == ["begins\n"] * 2  # type: ignore[union-attr]
+        time.sleep(0.5)
+        assert [each.poll() for each in processes] == [None, None]
+        journal.read(same)
+        journal.append(["first", 0, "first"])
     for each in processes:
-        each.communicate(timeout=60)
-        assert each.returncode == 0
-    found = Journal(file, {"format": 1}).read(same)
+        assert each.communicate(timeout=60)[0].split()[-1] == "39"
+    found = journal.read(same)
     for name in "ab":
         assert [number for who, number, _ in found if who == name] == list(range(40))
     assert all(text == who * 1_000_000 for who, _, text in found)
-    assert list(tmp_path.iterdir()) == [file]
-
-
-def test_a_second_process_waits_or_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "results.jsonl"
-    journal = Journal(file, {"format": 1}, "--scores")
-    with journal.locked():
-        waiting = process(file, "a", 1)
-        begin(waiting)
-        time.sleep(0.5)
-        assert waiting.poll() is None
-        journal.read(same)
-        journal.append("first")
-    waiting.communicate(timeout=60)
-    assert waiting.returncode == 0
-    assert journal.read(same) == [["a", 0, "a"]]
-    with (
-        journal.locked(),
-        pytest.raises(
-            UserError, match=r"results.jsonl is in use by process \d+ on .* Wait for it, or choose another --scores\.$"
-        ),
-        Journal(file, {"format": 1}, "--scores").locked(0.1),
-    ):
+    assert list(file.parent.iterdir()) == [file]
+    told = r"results.jsonl is in use by process \d+ on .* Wait for it, or choose another --scores\.$"
+    second = Journal(file, {"format": 1}, "--scores")
+    with journal.locked(), pytest.raises(UserError, match=told), second.locked(0.1):
         pass
 
 
-def test_a_file_that_is_removed_or_shortened_while_in_use(tmp_path: Path) -> None:
-    file = tmp_path / "results.jsonl"
+def test_a_file_that_is_removed_or_shortened_while_in_use(file: Path) -> None:
     journal = written(file, [1, 2])
     whole = file.read_bytes()
     file.unlink()

@@ -1,6 +1,7 @@
 """Earlier turns before a question that no rewriter reads: the question stays whole, the oldest words are left out."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 from common.chat import Chat, Reply
 from common.records import Question
@@ -24,11 +25,9 @@ class Narrow(Short):
     """Another one."""
 
 
-class Parts:
+def Parts(*parts: object) -> SimpleNamespace:  # noqa: N802
     """A system of some parts."""
-
-    def __init__(self, *parts: object) -> None:
-        self.parts = [*parts]
+    return SimpleNamespace(parts=[*parts])
 
 
 QUESTION = Question("q", "who is it ?", history=("one two three", "", "four five"))
@@ -36,16 +35,9 @@ WHOLE = "one two three four five who is it ?"
 
 
 def test_the_oldest_words_of_turns_are_left_out_for_the_model_that_reads_least() -> None:
-    for words, text in (
-        (9, WHOLE), (8, "two three four five who is it ?"), (6, "four five who is it ?"), (4, "who is it ?"),
-        (3, "who is it ?"),  # too long alone: the model cuts it
-    ):  # fmt: skip
-        for parts in (
-            (Short(words),),
-            (Short(99), Narrow(words)),
-            (Short(words), Short(99)),
-            (Short(99), Short(words)),
-        ):
+    for words in (9, 8, 6, 4, 3):  # the last: too long alone, the model cuts it
+        text = " ".join(WHOLE.split()[-max(words, 4) :])
+        for parts in ((Short(words),), (Short(99), Narrow(words)), (Short(words), Short(99))):
             asked = with_turns(QUESTION, Parts(*parts))
             assert (asked.text, asked.history) == (text, ())
     assert with_turns(QUESTION).text == WHOLE

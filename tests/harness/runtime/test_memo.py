@@ -10,7 +10,7 @@ import pytest
 
 from common.context_sources import SourceContext
 from common.records import Answer, Passage, Question, Ranked, Source
-from harness.runtime.memo import Memo, Triple
+from harness.runtime.memo import Memo
 from tests.helpers.river_corpus import PASSAGES, TableScorer
 
 
@@ -22,12 +22,8 @@ class Named(TableScorer):
         self.identity = {"name": name}
 
 
-def triples(question: str, count: int) -> list[Triple]:
-    pairs = itertools.permutations(PASSAGES.values(), 2)
-    return [(question, d1, d2) for d1, d2 in itertools.islice(pairs, count)]
-
-
 def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tmp_path: Path) -> None:
+    """Another part has values of its own, an unnamed one in this process alone."""
     one, other = Memo(tmp_path), Memo(tmp_path)
     none, first = Named(), Named(("Alba", "Brune"))
     assert one.of("scores", none).count == other.of("scores", first).count == 0  # both have read the file
@@ -40,17 +36,22 @@ def test_values_of_another_process_are_taken_over_but_never_change_one_in_use(tm
     assert one.scores(none, [*both, ("r", brune, alba)]) == [0.1] * 3
     assert len(none.asked) == asked  # they came from the file
     assert one.of("scores", none).count == 4  # that it was asked for
+    assert other.scores(Named(name="b"), both[:1]) == [0.1]
+    assert other.scores(TableScorer(("Alba", "Brune")), [both[0], ("r", alba, brune)]) == [0.9, 0.9]
+    assert other.scores(TableScorer(), both[:1]) == [0.1]
+    assert len([*tmp_path.iterdir()]) == 2
 
 
 def test_a_stopped_command_computes_the_rest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Stops(Named):
-        def probabilities(self, asked: Sequence[Triple]) -> list[float]:
+        def probabilities(self, asked):
             if len(self.asked) + len(asked) > 8:
                 raise KeyboardInterrupt
             return super().probabilities(asked)
 
     monkeypatch.setattr("harness.runtime.memo.PAIRS_AT_ONCE", 4)
-    stopped, resumed, wanted = Stops(), Named(), triples("q", 10)
+    pairs = itertools.islice(itertools.permutations(PASSAGES.values(), 2), 10)
+    stopped, resumed, wanted = Stops(), Named(), [("q", *pair) for pair in pairs]
     with pytest.raises(KeyboardInterrupt):
         Memo(tmp_path).scores(stopped, wanted)
     (file,) = tmp_path.iterdir()
@@ -62,16 +63,6 @@ def test_a_stopped_command_computes_the_rest_alone(tmp_path: Path, monkeypatch: 
     assert memo.scores(resumed, wanted[::-1]) == [0.1] * 10
     assert len(resumed.asked) == 2
     assert memo.of("scores", resumed).count == 10
-
-
-def test_another_part_has_values_of_its_own(tmp_path: Path) -> None:
-    memo, alba, brune = Memo(tmp_path), PASSAGES["Alba"], PASSAGES["Brune"]
-    assert memo.scores(Named(("Alba", "Brune")), [("q", alba, brune), ("q", brune, alba)]) == [0.9, 0.1]
-    assert memo.scores(Named(name="b"), [("q", alba, brune)]) == [0.1]
-    unnamed = TableScorer(("Alba", "Brune"))
-    assert memo.scores(unnamed, [("q", alba, brune), ("r", alba, brune)]) == [0.9, 0.9]  # in this process alone
-    assert memo.scores(TableScorer(), [("q", alba, brune)]) == [0.1]
-    assert len([*tmp_path.iterdir()]) == 2
 
 
 class Searcher:
@@ -86,29 +77,32 @@ class Searcher:
         return [[Ranked(Passage(str(n), str(n)), 1 / (n + 1)) for n in range(k)] for _ in queries]
 
 
-@pytest.mark.parametrize(
-    ("candidates", "asked"),
-    [
-        (None, [("a", 5), ("b", 3), ("a", 7)]),
-        (5, [("a", 5), ("b", 3), ("a", 7)]),
-        (4, [("a", 5), ("a", 3), ("b", 3), ("a", 7), ("a", 4)]),  # beyond its candidates a list depends on the depth
-    ],
-)
-def test_the_beginning_of_a_deeper_search_is_served(candidates: int | None, asked: list[tuple[str, int]]) -> None:
-    memo, retriever = Memo(), Searcher(candidates)
-    for queries, k in ((["a"], 5), (["a", "b", "a"], 3), (["a"], 7), (["a"], 4), (["b"], 3)):
-        found = memo.searches("stage")(retriever, queries, k)
-        assert [[hit.passage.id for hit in hits] for hits in found] == [[str(n) for n in range(k)]] * len(queries)
-    assert retriever.asked == asked
+def test_the_beginning_of_a_deeper_search_is_served() -> None:
+    deep, deeper = [("a", 5), ("b", 3), ("a", 7)], [("a", 5), ("a", 3), ("b", 3), ("a", 7), ("a", 4)]
+    for candidates, asked in ((None, deep), (5, deep), (4, deeper)):  # beyond them a list depends on the depth
+        memo, retriever = Memo(), Searcher(candidates)
+        for queries, k in ((["a"], 5), (["a", "b", "a"], 3), (["a"], 7), (["a"], 4), (["b"], 3)):
+            found = memo.searches("stage")(retriever, queries, k)
+            assert [[hit.passage.id for hit in hits] for hits in found] == [[*map(str, range(k))]] * len(queries)
+        assert retriever.asked == asked
+
+
+class Reader:
+    """Answers with the name of the first passage; its call for question 1 may fail."""
+
+    identity = {"reader": "test"}  # noqa: RUF012
+
+    def __init__(self, fails: bool = False) -> None:
+        self.fails, self.asked = fails, list[str]()
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        self.asked += [question.id for question in questions]
+        costs = {"1": {"failed_calls": 1.0}} if self.fails else {}
+        texts = [hits[0].passage.id if hits else "" for hits in evidence]
+        return [Answer(q.id, text, (), costs=costs.get(q.id, {})) for q, text in zip(questions, texts, strict=True)]
 
 
 def test_equal_choices_are_read_once_and_only_with_a_gold_answer() -> None:
-    class Reader:
-        def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-            asked.extend(question.id for question in questions)
-            return [Answer(q.id, hits[0].passage.id, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
-
-    asked: list[str] = []
     memo, reader = Memo(), Reader()
     questions = [Question("1", "a", ("x",)), Question("2", "a", ("x",)), Question("3", "b")]
     first, second = [Ranked(Passage("p", ""), 1.0)], [Ranked(Passage("r", ""), 1.0)]
@@ -116,10 +110,10 @@ def test_equal_choices_are_read_once_and_only_with_a_gold_answer() -> None:
         found = memo.read(reader, questions, [hits] * 3)
         assert [each.text for each in found] == [hits[0].passage.id] * 2 + [""]
         assert [each.question_id for each in found] == ["1", "2", "3"]
-    assert asked == ["1", "2", "1", "2"]
+    assert reader.asked == ["1", "2", "1", "2"]
     assert memo.read(reader, questions, [first] * 3, every=True)[2].text == "p"
     memo.read(reader, questions[:1], [[Ranked(Passage("p", "a part of it"), 1.0)]])  # a cut passage keeps its id
-    assert asked[4:] == ["3", "1"]
+    assert reader.asked[4:] == ["3", "1"]
 
 
 def test_a_record_for_which_a_call_failed_is_asked_for_again_by_the_next_run(tmp_path: Path) -> None:
@@ -145,23 +139,12 @@ def test_a_record_for_which_a_call_failed_is_asked_for_again_by_the_next_run(tmp
 
 
 def test_a_failed_reading_is_read_again_by_the_next_run_and_an_unanswerable_question_is_read(tmp_path: Path) -> None:
-    class Reader:
-        identity = {"reader": "test"}  # noqa: RUF012
-
-        def __init__(self, fails: bool) -> None:
-            self.fails, self.asked = fails, list[str]()
-
-        def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-            self.asked += [question.id for question in questions]
-            failed = {"failed_calls": 1.0} if self.fails else {}
-            return [Answer(each.id, "", (), costs=failed if each.id == "1" else {}) for each in questions]
-
     questions = [Question("1", "a", ("x",)), Question("2", "b", source=Source(withheld=("y",))), Question("3", "c")]
-    first, second, third = Reader(True), Reader(False), Reader(False)
-    for reader in (first, second, third):
+    readers = [Reader(fails=True), Reader(), Reader()]
+    for reader in readers:
         Memo(tmp_path).read(reader, questions, [[]] * 3)
-    assert [each.asked for each in (first, second, third)] == [["1", "2"], ["1"], []]
-    assert [len(Memo().reading(first, question)) for question in questions] == [1, 1, 0]
+    assert [each.asked for each in readers] == [["1", "2"], ["1"], []]
+    assert [len(Memo().reading(readers[0], question)) for question in questions] == [1, 1, 0]
 
 
 def test_searches_of_two_stages_have_their_own_times_and_are_freed_with_their_batch() -> None:

@@ -23,15 +23,13 @@ class StoppedError(Exception):
 
 
 class Work:
-    """Lines of the numbers below `ITEMS`; it remembers what it computed."""
+    """Lines of the numbers below `ITEMS`; batch `stop_at` fails; it remembers what it computed."""
 
-    def __init__(self, out: Path, depends_on: dict[str, object] | None = None, stop_at: int | None = None) -> None:
-        self.out, self.depends_on, self.stop_at = out, depends_on, stop_at
+    def __init__(self, out: Path, depends_on: dict | None = None, stop_at=None, error=StoppedError) -> None:
+        self.out, self.depends_on, self.stop_at, self.error = out, depends_on, stop_at, error
         self.processes = ProcessGroup(0, 1)
-        self.computed: list[list[int]] = []
-        self.read = 0
-        self.ahead = 0
-        self.seen: list[str] = []
+        self.computed, self.seen = list[list[int]](), list[str]()
+        self.read = self.ahead = 0
 
     def items(self) -> Iterator[int]:
         for number in range(ITEMS):
@@ -39,8 +37,8 @@ class Work:
             yield number
 
     def lines(self, batch: Sequence[int]) -> Iterator[str]:
-        if batch[0] == self.stop_at:
-            raise StoppedError
+        if batch[0] // AT_ONCE == self.stop_at:
+            raise self.error
         self.ahead = max(self.ahead, self.read - batch[0])
         self.computed.append(list(batch))
         return (f"line {number}" for number in batch)
@@ -62,53 +60,37 @@ def test_lines_are_written_in_order_from_few_items_at_once(tmp_path: Path) -> No
     check_seal(work.out)
 
 
-@pytest.mark.parametrize("stop_at", [0, 3, 9])
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, stop_at: int) -> None:
+THIS, THAT = {"of": "this"}, {"of": "that"}
+REUSED = [(THIS, THIS, 0, 4), (THIS, THIS, 1, 3), (THIS, THIS, 3, 1)]
+ANEW = [(THIS, THAT, 2, 4), (None, None, 2, 4), (THIS, None, 2, 4)]
+
+
+@pytest.mark.parametrize(("first", "second", "stop_at", "batches"), REUSED + ANEW)
+def test_a_run_goes_on_from_lines_of_its_own_work_alone(tmp_path, capsys, first, second, stop_at, batches) -> None:
     with pytest.raises(StoppedError):
-        Work(tmp_path / "out", {"of": "this"}, stop_at).run()
+        Work(tmp_path / "out", first, stop_at).run()
     assert not (tmp_path / "out").exists()
-    again = Work(tmp_path / "out", {"of": "this"})
-    assert again.run() == WHOLE
-    assert [batch[0] for batch in again.computed] == list(range(stop_at, ITEMS, AT_ONCE))
-
-
-@pytest.mark.parametrize(("first", "second"), [({"of": "this"}, {"of": "that"}), (None, None), ({"of": "this"}, None)])
-def test_lines_of_other_or_unknown_work_are_not_reused(
-    tmp_path: Path,
-    first: dict[str, object] | None,
-    second: dict[str, object] | None,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(StoppedError):
-        Work(tmp_path / "out", first, 6).run()
     again = Work(tmp_path / "out", second)
     assert again.run() == WHOLE
-    assert len(again.computed) == 4
+    assert [batch[0] for batch in again.computed] == list(range(0, ITEMS, AT_ONCE))[-batches:]
     assert ("differs in: of. Starting over." in capsys.readouterr().err) == (first != second)
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
-def test_a_first_batch_that_fails_for_one_reason_ends_the_work_and_a_later_one_has_no_lines(
-    tmp_path: Path, wrong: int
-) -> None:
-    class Failing(Work):
-        def lines(self, batch: Sequence[int]) -> Iterator[str]:
-            if batch[0] // AT_ONCE == wrong:
-                raise UserError("wrong option")
-            return super().lines(batch)
-
+def test_a_first_batch_that_fails_for_one_reason_ends_the_work_and_a_later_one_has_no_lines(tmp_path, wrong) -> None:
+    work = Work(tmp_path / "out", stop_at=wrong, error=UserError("wrong option"))
     if wrong == 0:
         with pytest.raises(UserError, match=r"^wrong option$"):
-            Failing(tmp_path / "out").run()
+            work.run()
     else:
-        assert len(Failing(tmp_path / "out").run().splitlines()) == ITEMS - AT_ONCE
+        assert len(work.run().splitlines()) == ITEMS - AT_ONCE
 
 
 def test_ranks_append_to_their_own_journals_and_the_first_joins_them(tmp_path: Path) -> None:
     """What is left by any number of ranks is reused by any other number."""
     out, work = tmp_path / "out", {"of": "this"}
     with pytest.raises(StoppedError):
-        Work(out, work, 6).run()
+        Work(out, work, 2).run()
     head = json.loads((tmp_path / "out.partial/rank-0.jsonl").read_text().splitlines()[0])[1]
     other = Journal(tmp_path / "out.partial/rank-7.jsonl", head)
     other.append([3, ["line 9", "line 10"], {}])

@@ -50,20 +50,13 @@ def png(color: str) -> bytes:
     return data.getvalue()
 
 
-def test_batches_do_not_change_descriptions(captioner: ImageCaptioner) -> None:
+def test_batches_and_what_is_no_bitmap_do_not_change_descriptions(captioner: ImageCaptioner) -> None:
     images = [Image(png(color), ".png") for color in ("red", "noise", "blue")]
-    together = captioner.describe(images)
-    assert together == [captioner.describe([image])[0] for image in images]
+    together = captioner.describe([Image(b"<svg/>", ".svg"), Image(b"\x89PNG cut short", ".png"), *images])
+    assert together == ["", "", *(captioner.describe([image])[0] for image in images)]
     assert all(word in WORDS.split() for text in together for word in text.split())
     assert all(len(text.split()) <= 6 for text in together)
     assert any(together)
-
-
-def test_what_is_no_bitmap_has_no_description(captioner: ImageCaptioner) -> None:
-    broken = [Image(b"<svg/>", ".svg"), Image(b"\x89PNG cut short", ".png"), Image(png("red"), ".png")]
-    found = captioner.describe(broken)
-    assert found[:2] == ["", ""]
-    assert found[2] == captioner.describe(broken[2:])[0]
     assert captioner.describe([]) == []
 
 
@@ -75,14 +68,11 @@ def test_the_description_follows_the_text_in_the_image(captioner: ImageCaptioner
     assert next(captioner.convert(iter([document]))).blocks == (document.blocks[0], *expected)
 
 
-def test_images_are_found_by_their_descriptions_and_described_once(
-    tmp_path: Path, captioner: ImageCaptioner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_are_found_by_their_descriptions_and_described_once(tmp_path: Path, captioner, monkeypatch) -> None:
     (tmp_path / "manuals").mkdir()
     (tmp_path / "manuals/red.png").write_bytes(png("red"))
     (tmp_path / "manuals/a.md").write_text("# Alto\n\n## Parts\n\n![The housing](red.png)\n")
-    asked: list[int] = []
-    describe = captioner.describe
+    asked, describe = list[int](), captioner.describe
     monkeypatch.setattr(captioner, "describe", lambda images: asked.append(len(images)) or describe(images))
 
     def image_of(*passes: ImageCaptioner) -> Passage:

@@ -20,6 +20,7 @@ from harness.llm.endpoint import ChatEndpoint
 from tests.helpers.scripted_lm import FormattingLm
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+LINE = f"![Figure 1: Wiring](images/{Image(PNG, '.png').file})"
 HEADINGS = {"Setup": "1 Setup", "Power supply": "1.1 Power supply", "Fuses": "1.1.1 Fuses", "Use": "2 Use"}
 
 
@@ -56,56 +57,51 @@ def convert(lm: FormattingLm, *documents: Document, **options: object) -> list[D
     return LlmFormatter(lm, **{"window_words": 60, "padding_words": 8, **options}).convert(documents or [manual()])  # type: ignore[arg-type]
 
 
-def test_a_perfect_reply_gives_levels_by_numbers_and_keeps_pages_images_and_tables() -> None:
-    for words in (40, 60, 10_000):
-        (document,) = convert(FormattingLm(perfect), window_words=words)
-        assert document == replace(manual(), blocks=EXPECTED)
+@pytest.mark.parametrize(
+    ("reply", "options"),
+    [
+        *((perfect, {"window_words": words}) for words in (40, 60, 10_000)),
+        # what it converts of the padding is left out; of few words, that a reply has too many is no sign
+        *((lambda *parts: "\n\n".join((parts[1], perfect(parts[0]), parts[2])), {"padding_words": n}) for n in (4, 8)),
+        (lambda window, *_: f"```markdown\n{perfect(window)}\n```", {}),
+        (lambda window, *_: perfect(window).replace(LINE, f"{LINE}\n\n{LINE}"), {}),
+    ],
+)
+def test_a_perfect_reply_gives_levels_by_numbers_and_keeps_pages_images_and_tables(reply, options) -> None:
+    (document,) = convert(FormattingLm(reply), **options)
+    assert document == replace(manual(), blocks=EXPECTED)
 
 
-def test_a_paragraph_longer_than_a_window_is_several() -> None:
+def test_a_paragraph_longer_than_a_window_is_several_and_a_forgotten_image_stands_once() -> None:
     (document,) = convert(FormattingLm(perfect), window_words=15)
     assert not document.left_out
-    assert [block for block in document.blocks if isinstance(block, Heading)] == [
-        block for block in EXPECTED if isinstance(block, Heading)
-    ]
+    found, expected = ([each for each in some if isinstance(each, Heading)] for some in (document.blocks, EXPECTED))
+    assert found == expected
+    (document,) = convert(FormattingLm(lambda window, *_: perfect(window).replace(LINE, "")))
+    assert sum(isinstance(block, Image) for block in document.blocks) == 1
 
 
-def test_each_window_is_asked_with_the_one_before_and_its_conversion() -> None:
+def test_each_window_is_asked_with_the_one_before_and_documents_together() -> None:
     lm = FormattingLm(perfect)
-    convert(lm)
-    assert len(lm.asked) > 2
+    formatter = LlmFormatter(lm, 60, 8)
+    first, second = formatter.convert([manual(), Document("b.pdf", "B", (Paragraph("Use"), prose("omega")))])
+    assert (first.blocks, second.blocks[0]) == (EXPECTED, Heading("2 Use", 1))
+    assert [len(chats) for chats in lm.asked] == [2, 1, 1, 1]
+    assert (formatter.costs["model_calls"], formatter.costs["tokens"]) == (5.0, 50.0)
     assert [message.role for message in lm.asked[0][0].messages] == ["system", "user"]
-    for (earlier,), (chat,) in pairwise(lm.asked):
+    for (earlier, *_), (chat,) in pairwise(lm.asked):
         system, previous, reply, _ = chat.messages
-        assert (system, previous) == (earlier.messages[0], earlier.messages[-1])
-        assert reply.role == "assistant"
+        assert (system, previous, reply.role) == (earlier.messages[0], earlier.messages[-1], "assistant")
     assert lm.asked[1][0].messages[2].content.startswith("# 1 Setup\n\nalpha0 alpha1")
 
 
-def test_documents_are_asked_for_together_window_by_window() -> None:
-    lm = FormattingLm(perfect)
-    short = Document("b.pdf", "B", (Paragraph("Use"), prose("omega")))
-    first, second = convert(lm, manual(), short)
-    assert [len(chats) for chats in lm.asked][:2] == [2, 1]
-    assert first.blocks == EXPECTED
-    assert second.blocks[0] == Heading("2 Use", 1)
-
-
-def test_windows_are_bounded_and_padded() -> None:
+def test_windows_are_padded() -> None:
     found = windows(manual(), 60, 8)
-    assert all(word_count(window.text) <= 60 for window in found)
-    assert "\n\n".join(window.text for window in found).startswith("Setup\n\nalpha0")
     for earlier, window in pairwise(found):
         assert window.before.split() == earlier.text.split()[-8:]
         assert earlier.after.split() == (window.text + "\n\n" + window.after).split()[:8]
-    assert found[0].before == found[-1].after == ""
-    assert windows(manual(), 60, 0)[1].before == ""
-    assert [window.text.split()[0] for window in found] == [
-        "Setup",
-        "Power",
-        "![Figure",
-        "Use",
-    ]  # headings go with their text
+    assert found[0].before == found[-1].after == windows(manual(), 60, 0)[1].before == ""
+    assert [window.text.split()[0] for window in found] == ["Setup", "Power", "![Figure", "Use"]  # headings with texts
 
 
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=8), st.integers(5, 50), st.integers(0, 20))
@@ -114,27 +110,6 @@ def test_windows_hold_every_word_once(lengths: list[int], window_words: int, pad
     found = windows(Document("a", "T", blocks), window_words, padding_words)
     assert " ".join(window.text for window in found).split() == " ".join(block.text for block in blocks).split()
     assert all(word_count(window.text) <= window_words for window in found)
-
-
-@pytest.mark.parametrize("padding_words", [4, 8])  # of few words, that a reply has too many is no sign
-def test_what_a_model_converts_of_the_padding_is_left_out(padding_words: int) -> None:
-    lm = FormattingLm(lambda window, before, after: f"{before}\n\n{perfect(window)}\n\n{after}")
-    (document,) = convert(lm, padding_words=padding_words)
-    assert document.blocks == EXPECTED
-    assert not document.left_out
-
-
-def test_a_fence_around_the_reply_is_taken_off() -> None:
-    (document,) = convert(FormattingLm(lambda window, *_: f"```markdown\n{perfect(window)}\n```"))
-    assert document.blocks == EXPECTED
-
-
-def test_forgotten_and_repeated_images_stand_once() -> None:
-    line = f"![Figure 1: Wiring](images/{Image(PNG, '.png').file})"
-    (document,) = convert(FormattingLm(lambda window, *_: perfect(window).replace(line, "")))
-    assert sum(isinstance(block, Image) for block in document.blocks) == 1
-    (document,) = convert(FormattingLm(lambda window, *_: perfect(window).replace(line, f"{line}\n\n{line}")))
-    assert document.blocks == EXPECTED
 
 
 def shuffled(window: str, *_: str) -> str:
@@ -180,12 +155,6 @@ def test_levels_of_numbered_and_unnumbered_headings() -> None:
     assert [(block.text, block.level) for block in found.blocks if isinstance(block, Heading)] == list(
         zip(names, headings.values(), strict=True)
     )
-
-
-def test_costs_are_those_of_what_was_asked() -> None:
-    formatter = LlmFormatter(FormattingLm(perfect), 60, 8)
-    formatter.convert([manual()])
-    assert (formatter.costs["model_calls"], formatter.costs["tokens"]) == (4.0, 40.0)
 
 
 def test_a_dead_endpoint_is_one_line() -> None:

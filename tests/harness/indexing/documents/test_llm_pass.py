@@ -28,16 +28,14 @@ def with_heading(window: str, before: str, after: str) -> str:
     return window.replace("Power supply", "# 1 Power supply")
 
 
-def test_what_the_model_finds_is_indexed_and_kept(tmp_path: Path) -> None:
+def test_what_the_model_finds_is_indexed_and_kept_until_the_document_changes(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"pump.txt": TEXT})
     assert titles_of(tmp_path) == ["pump"]
-    titles, llm = read(tmp_path, with_heading)
-    assert titles == ["pump > 1 Power supply"]
-    assert len(llm.asked) == 1
-    assert report(tmp_path, "kept")["pump.txt"]["lost"] == 0
-    titles, llm = read(tmp_path, lambda *_: "never asked")
-    assert titles == ["pump > 1 Power supply"]
-    assert not llm.asked
+    for text, calls in ((TEXT, 1), (TEXT, 0), (TEXT.replace("24", "48"), 1)):
+        write_files(tmp_path / "manuals", {"pump.txt": text})
+        titles, llm = read(tmp_path, with_heading)
+        assert (titles, len(llm.asked)) == (["pump > 1 Power supply"], calls)
+        assert report(tmp_path, "kept")["pump.txt"]["lost"] == 0
     assert titles_of(tmp_path) == ["pump"]
 
 
@@ -49,15 +47,6 @@ def test_a_call_that_failed_is_asked_again_and_the_document_is_indexed_meanwhile
     titles, llm = read(tmp_path, with_heading)
     assert titles == ["fan", "pump > 1 Power supply"]
     assert sum(map(len, llm.asked)) == 1
-
-
-def test_a_document_that_has_changed_is_converted_again(tmp_path: Path) -> None:
-    write_files(tmp_path / "manuals", {"pump.txt": TEXT})
-    read(tmp_path, with_heading)
-    write_files(tmp_path / "manuals", {"pump.txt": TEXT.replace("24", "48")})
-    titles, llm = read(tmp_path, with_heading)
-    assert len(llm.asked) == 1
-    assert titles == ["pump > 1 Power supply"]
 
 
 def test_a_stopped_run_goes_on_after_the_last_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
