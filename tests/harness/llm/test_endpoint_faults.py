@@ -11,13 +11,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from common.chat import Chat, Reply
-from common.errors import UnavailableError
+from common.chat import Chat
 from tests.harness.llm.conftest import FOREIGN, LONG, QUESTIONS
 from tests.helpers.fake_server import KEY, LASTING, PASSING, SLOW, chat_server, files_with
 from tests.helpers.runs import ROOT
@@ -71,30 +71,23 @@ def test_every_question_ends_in_a_reply_or_a_recorded_failure(
             assert seen["requests"][chat] == 1 + reply.retries
             if chat in lost:
                 assert (reply.text, reply.finish, reply.logprob) == ("", "", None)
-                assert reply.error
-                assert "\n" not in reply.error
-            else:
-                check_exact(reply, wanted[chat])
+                assert reply.error == " ".join(reply.error.split()) != ""
+            else:  # the model's, to the last digit of its log-probability
+                tokens = wanted[chat]["logprobs"]
+                assert (reply.text, reply.finish, reply.error) == (wanted[chat]["text"], wanted[chat]["finish"], "")
+                assert (reply.prompt_tokens, reply.reply_tokens) == (wanted[chat]["prompt_tokens"], len(tokens))
+                assert reply.logprob == math.fsum(tokens)
         assert 2 <= seen["max_at_once"] <= CONCURRENCY
         assert len(lost) == 3 + len(LASTING)
         again = server.client(tmp_path / "cache", **options).reply(chats)
         for chat, reply in zip(wanted, again, strict=True):
             assert reply.cached == (chat not in lost)
             if reply.cached:
-                assert (reply.text, reply.logprob, reply.retries) == (
-                    found[chat].text, found[chat].logprob, found[chat].retries,
-                )  # fmt: skip
+                assert replace(reply, cached=False, seconds=0) == replace(found[chat], seconds=0)
         after = server.counts()["requests"]
-        assert {chat for chat in wanted if after[chat] != seen["requests"][chat]} == set(lost)
+    assert {chat for chat in wanted if after[chat] != seen["requests"][chat]} == set(lost)
     assert not files_with(KEY, tmp_path)
     assert KEY not in "".join(capfd.readouterr())
-
-
-def check_exact(reply: Reply, wanted: dict[str, Any]) -> None:
-    """A reply is the model's, to the last digit of its log-probability."""
-    assert (reply.text, reply.finish, reply.error) == (wanted["text"], wanted["finish"], "")
-    assert (reply.prompt_tokens, reply.reply_tokens) == (wanted["prompt_tokens"], len(wanted["logprobs"]))
-    assert reply.logprob == math.fsum(wanted["logprobs"])
 
 
 @counts
@@ -128,15 +121,3 @@ def test_after_a_kill_at_most_the_requests_under_way_are_repeated(count: int, re
     assert 0 <= repeated <= 8
     assert set(after["requests"].values()) <= {1, 2}
     assert not files_with(KEY, tmp_path)
-
-
-def test_a_server_that_dies_ends_the_run_and_the_replies_are_kept(replies: Replies, tmp_path: Path) -> None:
-    wanted = some(replies, 60)
-    chats = [Chat.of(chat) for chat in wanted]
-    with chat_server(wanted) as server:
-        client = server.client(tmp_path / "cache", concurrency=4, max_retries=1)
-        first = client.reply(chats[:20])
-        server.server.die()
-        with pytest.raises(UnavailableError, match=r"no connection: .*\(retries: 1\)\. .* kept in .*cache"):
-            client.reply(chats)
-        assert [reply.text for reply in client.reply(chats[:20])] == [reply.text for reply in first]
