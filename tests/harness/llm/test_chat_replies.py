@@ -11,10 +11,8 @@ from harness.llm.thoughts import without_thoughts
 
 
 def body(content: Any = "Paris", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
-    return {
-        "choices": [{"message": {"content": content, **message}, "finish_reason": finish}],
-        "usage": usage or {"prompt_tokens": 5, "completion_tokens": 3},
-    }
+    choice = {"message": {"content": content, **message}, "finish_reason": finish}
+    return {"choices": [choice], "usage": usage or {"prompt_tokens": 5, "completion_tokens": 3}}
 
 
 def read(found: Any) -> Any:
@@ -39,18 +37,14 @@ def read(found: Any) -> Any:
 )
 def test_replies_in_the_forms_of_endpoints(found: Any) -> None:
     reply = read(found)
-    assert (reply.text, reply.finish, reply.error, reply.prompt_tokens, reply.reply_tokens) == (
-        "Paris", "stop", "", 5, 3,
-    )  # fmt: skip
+    assert (reply.text, reply.finish, reply.error) == ("Paris", "stop", "")
+    assert (reply.prompt_tokens, reply.reply_tokens) == (5, 3)
 
 
-@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS"])
-def test_a_reply_that_is_cut_at_its_limit(finish: str) -> None:
-    assert read(body("Par", finish)).finish == "length"
-
-
-def test_text_without_thoughts_stays_as_it_is() -> None:
+def test_what_is_cut_thought_or_no_text_is_told_by_it() -> None:
+    assert {read(body("Par", finish)).finish for finish in ("length", "max_tokens", "MAX_TOKENS")} == {"length"}
     assert without_thoughts(" a <b> thinks </b>\n") == " a <b> thinks </b>\n"
+    assert read(body("a\ud83d")).text == "a\ufffd"  # half of a surrogate pair
 
 
 @pytest.mark.parametrize(
@@ -95,16 +89,14 @@ def test_broken_replies_are_asked_again(found: Any, why: str) -> None:
         read(found)
 
 
-def test_halves_of_surrogate_pairs_become_valid_text() -> None:
-    assert read(body("a\ud83d")).text == "a\ufffd"
-
-
 def test_log_probabilities_are_summed_and_must_be_numbers() -> None:
-    found = body()
-    assert read(found).logprob is None
-    found["choices"][0]["logprobs"] = {"content": [{"logprob": -1}, {"logprob": -0.5}]}
-    assert read(found).logprob == -1.5
+    def logprob(*values: Any) -> Any:
+        (choice,) = (found := body())["choices"]
+        return read(
+            found | {"choices": [{**choice, "logprobs": {"content": [{"logprob": v} for v in values]}}]}
+        ).logprob
+
+    assert (read(body()).logprob, logprob(-1, -0.5)) == (None, -1.5)
     for wrong in (None, "x", math.nan, math.inf):
-        found["choices"][0]["logprobs"] = {"content": [{"logprob": wrong}]}
         with pytest.raises(ValueError, match="reply"):
-            read(found)
+            logprob(wrong)
