@@ -27,9 +27,8 @@ def test_what_was_written_is_read(file: Path) -> None:
 
 def test_cfs_takes_all_of_it_and_what_is_given_wins(file: Path) -> None:
     assert completed(SelectionOptions("cfs", 3), CHOSEN, file) == CHOSEN[3].cfs(3)
-    given = SelectionOptions(
-        "cfs", 3, k1=1, depth=5, threshold=0.2, question_weight=2, symmetric=False, fill_budget=True
-    )
+    options = {"k1": 1, "depth": 5, "threshold": 0.2, "question_weight": 2, "symmetric": False, "fill_budget": True}
+    given = SelectionOptions("cfs", 3, **options)
     assert completed(given, CHOSEN, file) == given
 
 
