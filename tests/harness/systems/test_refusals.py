@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,39 +47,32 @@ class Made:
         self.folder, self.bm25, self.t5, self.both = folder, bm25, t5, serving
         self.none = folder / "nowhere.jsonl"
 
-    @cached_property
+    def serving(self, **parts: Any) -> Path:
+        """A folder with some of RE-RAG's parts."""
+        return write_serving(self.t5, self.folder / "serving", **parts)
+
     def estimator(self) -> Path:
-        return write_serving(self.t5, self.folder / "estimator", generator=None)
+        return self.serving(generator=None)
 
-    @cached_property
     def generator(self) -> Path:
-        return write_serving(self.t5, self.folder / "generator", estimator=False)
+        return self.serving(estimator=False)
 
-    @cached_property
-    def packed(self) -> Path:
-        return write_serving(self.t5, self.folder / "packed", generator="packed", estimator=False)
-
-    @cached_property
     def other_index(self) -> Bm25Retriever:
         build_bm25([PASSAGES["Alba"]], self.folder / "other")
         return Bm25Retriever(self.folder / "other")
 
-    def yaml(self, **content: Any) -> str:
-        """A file of a prompt, or of a pool of strategies."""
-        (self.folder / "own.yaml").write_text(yaml.safe_dump(content))
-        return str(self.folder / "own.yaml")
+    def file(self, content: str) -> Path:
+        """Of a prompt, a pool of strategies, rewrites or questions."""
+        (self.folder / "own.yaml").write_text(content)
+        return self.folder / "own.yaml"
 
-    def rows(self, *rows: Any) -> Path:
-        """A file of rewrites, or of questions in HotpotQA's layout."""
-        (self.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return self.folder / "rows.jsonl"
+    def yaml(self, **content: Any) -> str:
+        return str(self.file(yaml.safe_dump(content)))
 
     def examples(self) -> str:
-        """Two questions, the first of which has no answer in its passages."""
-        rows = reading_rows(count=2)
-        rows[0]["answer"] = "nowhere"
-        (self.folder / "few.json").write_text(json.dumps(rows))
-        return str(self.folder / "few.json")
+        """Two questions in HotpotQA's layout, the first of which has no answer in its passages."""
+        first, second = reading_rows(count=2)
+        return str(self.file(json.dumps([first | {"answer": "nowhere"}, second])))
 
 
 class NeedsContext:
@@ -109,19 +101,21 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
     "ReRag: weights and abstain": (
         lambda m: ReRag(m.bm25, m.both, weights="retriever", abstain=True), UserError, "omit weights"),
     "ReRag: abstain without threshold": (
-        lambda m: ReRag(m.bm25, m.estimator, abstain=True, device="cpu").load(), UserError, "needs a threshold"),
+        lambda m: ReRag(m.bm25, m.estimator(), abstain=True, device="cpu").load(), UserError, "needs a threshold"),
     "ReRag: abstain without estimator": (
-        lambda m: ReRag(m.bm25, m.generator, abstain=True, device="cpu").load(), UserError, "need an estimator"),
+        lambda m: ReRag(m.bm25, m.generator(), abstain=True, device="cpu").load(), UserError, "need an estimator"),
     "ReRag: threshold without estimator": (
-        lambda m: ReRag(m.bm25, m.generator, threshold=0.5, device="cpu").load(), UserError, "need an estimator"),
+        lambda m: ReRag(m.bm25, m.generator(), threshold=0.5, device="cpu").load(), UserError, "need an estimator"),
     "ReRag: no folder": (lambda m: ReRag(m.bm25, m.none).load(), MissingInputError, "nowhere"),
-    "ReRag: packed": (lambda m: ReRag(m.bm25, m.packed, device="cpu").load(), UserError, "t5.PackedReader"),
+    "ReRag: packed": (
+        lambda m: ReRag(m.bm25, m.serving(generator="packed", estimator=False), device="cpu").load(),
+        UserError, "t5.PackedReader"),
     "DrRag: no classifier": (lambda m: DrRag(m.bm25), UserError, "selection cfs needs the trained classifier"),
     "DrRag: two classifiers": (
         lambda m: DrRag(m.bm25, m.folder, scorer=gold_scorer()), UserError, "Both serving and scorer"),
     "DrRag: no folder": (lambda m: DrRag(m.bm25, m.none).load(), MissingInputError, "nowhere"),
     "DrRag: two corpora": (
-        lambda m: DrRag(m.bm25, selection=SelectionOptions("qdc"), second_retriever=m.other_index).load(),
+        lambda m: DrRag(m.bm25, selection=SelectionOptions("qdc"), second_retriever=m.other_index()).load(),
         ArtifactError, "different corpora"),
     "Dmqr: no scorer": (lambda m: Dmqr(m.bm25), UserError, "fusion rerank needs one scorer"),
     "Dmqr: strategy": (
@@ -146,14 +140,14 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
     "LlmReader: no examples": (lambda m: LlmReader(LM, "few_shot").load(), UserError, "prompt few_shot"),
     "LlmReader: few examples": (
         lambda m: LlmReader(LM, "rerag_nq", examples=m.examples(), examples_layout="hotpotqa", shots=8).load(),
-        UserError, "few.json gives 1"),
+        UserError, "own.yaml gives 1"),
     "PackedReader: alone": (lambda m: PackedReader(m.both, "cpu").load(), UserError, "ContextReader"),
-    "PackedReader: no generator": (lambda m: PackedReader(m.estimator, "cpu").load(), ArtifactError, "no generator"),
+    "PackedReader: no generator": (lambda m: PackedReader(m.estimator(), "cpu").load(), ArtifactError, "no generator"),
     "PackedReader: no folder": (lambda m: PackedReader(m.none, "cpu").load(), MissingInputError, "nowhere"),
-    "ContextReader: packed": (lambda m: ContextReader(
-        write_serving(m.t5, m.folder / "several", generator="packed"), device="cpu").load(), UserError, "PackedReader"),
+    "ContextReader: packed": (
+        lambda m: ContextReader(m.serving(generator="packed"), device="cpu").load(), UserError, "PackedReader"),
     "ContextReader: no estimator": (
-        lambda m: ContextReader(m.generator, device="cpu").load(), ArtifactError, "no estimator"),
+        lambda m: ContextReader(m.generator(), device="cpu").load(), ArtifactError, "no estimator"),
     "LlmRewriter: printed and pool": (
         lambda m: LlmRewriter(LM, m.folder, printed_prompt=True), UserError, "omit pool"),
     "LlmRewriter: printed and adaptive": (
@@ -171,10 +165,10 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
         lambda m: PromptRewriter(LM, m.yaml(user="Jaws")).load(), UserError, "needs a place ${question}"),
     "PromptRewriter: strategy": (lambda m: PromptRewriter(LM, "hyde").rewrite(ASKED, ["gqr"]), UserError, "'gqr'"),
     "FileRewriter: strategy": (
-        lambda m: check_strategies(FileRewriter(m.rows({"question": "a", "strategy": "gqr", "rewrite": "b"})), ["kwr"]),
+        lambda m: check_strategies(FileRewriter(m.file('{"question":"a","strategy":"gqr","rewrite":"b"}')), ["kwr"]),
         UserError, "'kwr'; it knows: gqr"),
     "FileRewriter: no file": (lambda m: FileRewriter(m.none).load(), MissingInputError, "nowhere.jsonl"),
-    "FileRewriter: row": (lambda m: FileRewriter(m.rows({"question": "who"})).load(), DataError, "line 1"),
+    "FileRewriter: row": (lambda m: FileRewriter(m.file('{"question": "who"}')).load(), DataError, "line 1"),
     "TrainedRewriter: no folder": (lambda m: TrainedRewriter(m.none).load(), MissingInputError, "nowhere"),
     "ExtractiveRewriter: strategy": (
         lambda m: MultiQueryRetriever(m.bm25, ExtractiveRewriter(m.none), ("gqr",), fusion="rrf").find(ASKED, 3),
@@ -191,9 +185,7 @@ CALLS: dict[str, tuple[Call, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_it_is_refused(
-    name: str, tmp_path: Path, bm25: Bm25Retriever, checkpoints: dict[str, Path], serving: Path
-) -> None:
+def test_it_is_refused(name: str, tmp_path: Path, bm25: Bm25Retriever, checkpoints, serving: Path) -> None:
     call, error, part = CALLS[name]
     LM.asked.clear()
     with pytest.raises(error) as raised:
