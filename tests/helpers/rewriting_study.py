@@ -19,14 +19,14 @@ STRATEGIES = ("kwr", "par", "cce")
 CHANCE = random.Random(5)
 CORPUS = corpus(150)
 
-ASKED = [
-    Question(
-        f"q{number}", " ".join(CHANCE.sample(WORDS, 3)), (CHANCE.choice(WORDS),), tuple(CORPUS),
-        tuple(each.id for each in CHANCE.sample(CORPUS, 2)),
-    )
-    for number in range(9)
-]  # fmt: skip
 
+def question(number: int) -> Question:
+    """Three words, one of which is its answer, and two gold passages."""
+    text, answers = " ".join(CHANCE.sample(WORDS, 3)), (CHANCE.choice(WORDS),)
+    return Question(f"q{number}", text, answers, tuple(CORPUS), tuple(each.id for each in CHANCE.sample(CORPUS, 2)))
+
+
+ASKED = [question(number) for number in range(9)]
 TABLE = {
     each.text: {
         name: [" ".join(CHANCE.sample(WORDS, 2)) for _ in range(CHANCE.choice((1, 1, 2)))]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from common.records import Passage
 from harness.retrievers.bm25 import build_bm25
+from tests.helpers.layout_rows import hotpot_row, source
 
 TEXTS = {
     "Alba": "alba river joins brune",
@@ -63,18 +64,5 @@ def write_index(folder: Path) -> Path:
 
 def write_questions(folder: Path, questions=QUESTIONS) -> Path:
     """The questions in HotpotQA's layout."""
-    rows = [
-        {
-            "_id": id_,
-            "question": text,
-            "answer": "ocean",
-            "type": kind,
-            "level": "hard",
-            "supporting_facts": [[title, 0] for title in gold],
-            "context": [[title, [body]] for title, body in TEXTS.items()],
-        }
-        for id_, text, kind, gold in questions
-    ]
-    file = folder / "questions.json"
-    file.write_text(json.dumps(rows), encoding="utf-8")
-    return file
+    rows = [hotpot_row(id_, text, "ocean", gold, TEXTS.items()) | {"type": kind} for id_, text, kind, gold in questions]
+    return Path(source(folder, json.dumps(rows), "questions.json"))

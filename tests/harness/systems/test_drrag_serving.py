@@ -25,6 +25,7 @@ from harness.systems.drrag import DrRag
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
+from tests.helpers.layout_rows import hotpot_row, source
 from tests.helpers.reports import cells, measured_cells, report
 from tests.helpers.small_world import WORDS, corpus, write_encoder
 
@@ -60,16 +61,11 @@ def load(folders, **options):
 def written(folder):
     """A file of the questions in HotpotQA's layout, all of whose passages are gold."""
     rows = [
-        {
-            "_id": question.id, "question": question.text, "answer": "x", "type": "bridge", "level": "hard",
-            "supporting_facts": [[passage.title, 0] for passage in question.passages],
-            "context": [[passage.title, [passage.text]] for passage in question.passages],
-        }
-        for question in QUESTIONS
-        if len({passage.title for passage in question.passages}) == 2
-    ]  # fmt: skip
-    (folder / "questions.json").write_text(json.dumps(rows), encoding="utf-8")
-    return str(folder / "questions.json")
+        hotpot_row(q.id, q.text, "x", [p.title for p in q.passages], [(p.title, p.text) for p in q.passages])
+        for q in QUESTIONS
+        if len({passage.title for passage in q.passages}) == 2
+    ]
+    return source(folder, json.dumps(rows))
 
 
 @pytest.mark.parametrize("selection", ["cis", "cfs", "ranked"])
