@@ -61,13 +61,6 @@ class Handler(BaseHTTPRequestHandler):
 
     do_POST = do_GET
 
-    def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Status line and headers."""
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -142,8 +135,11 @@ def answer(body: bytes, status: int = 200, kind: str = "text/html; charset=utf-8
     """A whole response; of headers, `_` is written `-`."""
 
     def route(handler: Handler, _: Asked) -> None:
+        handler.send_response(status)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        handler.begin(status, {"Content-Type": kind, "Content-Length": str(len(body)), **given})
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **given}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
         handler.wfile.write(body)
 
     return route
@@ -158,10 +154,8 @@ def page(title: str, *paragraphs: str) -> Route:
     """A page of HTML with a menu around its text."""
     text = "".join(f"<p>{each}</p>" for each in paragraphs)
     menu = "<nav><ul><li><a href='/a'>Home</a></li><li><a href='/b'>Imprint</a></li></ul></nav>"
-    html = (
-        f"<html><head><title>{title}</title></head><body>{menu}<article><h1>{title}</h1>{text}</article></body></html>"
-    )
-    return answer(html.encode())
+    article = f"<article><h1>{title}</h1>{text}</article>"
+    return answer(f"<html><head><title>{title}</title></head><body>{menu}{article}</body></html>".encode())
 
 
 @cache

@@ -57,17 +57,14 @@ def test_a_model_that_knows_nothing_leaves_the_source_empty_not_lost(text: str) 
 def test_a_reply_in_another_form_is_repaired_or_loses_the_source(broken: str) -> None:
     assert context_of(broken, reply(LONG))[0].passages[0].passage.text == LONG
     context, llm = context_of(broken)
-    assert (context.passages, context.lost, len(llm.asked)) == ((), True, 2)
-    assert context.missing
+    assert (context.passages, context.lost, context.missing == "", len(llm.asked)) == ((), True, False, 2)
     assert len(context_of(broken, repairs=0)[1].asked) == 1
 
 
 def test_a_failed_call_loses_the_source_for_its_question_alone() -> None:
-    other = Question("r", "Who is Elbe?")
-    llm = ScriptedLm({QUESTION.text: [FAILS], other.text: [json.dumps({"content": LONG})]})
-    lost, kept = GeneratedContext(llm).contexts([QUESTION, other])
-    assert (lost.lost, lost.missing) == (True, "HTTP 500")
-    assert lost.costs["failed_context_calls"] == 1.0
+    llm = ScriptedLm({QUESTION.text: [FAILS], "Who is Elbe?": [json.dumps({"content": LONG})]})
+    lost, kept = GeneratedContext(llm).contexts([QUESTION, Question("r", "Who is Elbe?")])
+    assert (lost.lost, lost.missing, lost.costs["failed_context_calls"]) == (True, "HTTP 500", 1.0)
     assert kept.passages
     assert GeneratedContext(llm).contexts([]) == []
 

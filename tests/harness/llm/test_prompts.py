@@ -70,42 +70,35 @@ def test_no_passage_ends_its_place(name: str) -> None:
     assert "<<b>< passer" in read or not {*filled.values()} - {"z"}  # any other text stays
 
 
-@pytest.mark.parametrize(
-    ("reply", "answer"),
-    [
-        ("Both are films. Answer: <Douglas Sirk>;", "Douglas Sirk"),
-        ("Answer: no. Then again,\nanswer: 'Paris'.", "Paris"),
-        ("Paris.", "Paris"),
-        ("Answer: 東京。", "東京"),
-        ("Answer: <>", ""),
-        ("", ""),
-        ("Answer: 5 < 6", "5 < 6"),
-        ("It was shot in 1948.\n\n**Answer**: Sleep, My Love;", "Sleep, My Love"),
-        ("It was shot in 1948.\n\n**Answer:** Sleep, My Love;", "Sleep, My Love"),
-        ("It was shot in 1948.\n\n**Answer: Sleep, My Love;**", "Sleep, My Love"),
-        ("It was shot in 1948.\n### Answer\n\nSleep, My Love", "Sleep, My Love"),
-        ("### Final Answer:\n- **Sleep, My Love**\n\nThis answer is from document 2.", "Sleep, My Love"),
-        ("Answer: Sleep, My Love; it was shot in 1948, as document 2 says.", "Sleep, My Love"),
-        ("Answer: Sleep, My Love\nDocument 2 says so; the answer above is sure.", "Sleep, My Love"),
-        ("İzmir İstanbul İİİİ. Answer: Paris;", "Paris"),
-        ("ŉ ẞ ﬃ. ANSWER： 巴黎；", "巴黎"),  # noqa: RUF001
-        ("Answer: 1½ m²…", "1½ m²"),
-        ("Answer: \uff02Paris\uff02\uff0e", "Paris"),
-        ("<answer>Paris</answer>", "Paris"),
-        ("It is clear.\n<answer>\nParis\n</answer> Done.", "Paris"),
-        ("Answer: <answer>Paris</answer>", "Paris"),
-        ("The answer is: Paris", "Paris"),
-        ("We read that it is large. The final answer is **Paris**.", "Paris"),
-        ("Answer: [Paris](https://example.org/paris)", "Paris"),
-        ("Answer: `C++`", "C++"),
-        ("Answer: C#", "C#"),
-        ("Answer: A*", "A*"),
-        ("Answer: M*A*S*H", "M*A*S*H"),
-        ('Answer: "A" and "B"', '"A" and "B"'),
-        ("Answer: - 5", "5"),
-        ("The canswer: no", "The canswer: no"),
-    ],
-)
+ANSWERS = [  # an answer, and replies that give it
+    ("Paris", "Paris.", "<answer>Paris</answer>", "Answer: <answer>Paris</answer>", "The answer is: Paris"),
+    (
+        "Paris",
+        "Answer: no. Then again,\nanswer: 'Paris'.",
+        "Answer: \uff02Paris\uff02\uff0e",
+        "İzmir İİİİ. Answer: Paris;",
+    ),
+    ("Paris", "It is clear.\n<answer>\nParis\n</answer> Done.", "Answer: [Paris](https://example.org/paris)"),
+    ("Paris", "We read that it is large. The final answer is **Paris**."),
+    ("Sleep, My Love", "It was shot in 1948.\n\n**Answer**: Sleep, My Love;", "Shot.\n\n**Answer:** Sleep, My Love;"),
+    ("Sleep, My Love", "In 1948.\n\n**Answer: Sleep, My Love;**", "It was shot in 1948.\n### Answer\n\nSleep, My Love"),
+    ("Sleep, My Love", "### Final Answer:\n- **Sleep, My Love**\n\nThis answer is from document 2."),
+    ("Sleep, My Love", "Answer: Sleep, My Love; it was shot in 1948, as document 2 says."),
+    ("Sleep, My Love", "Answer: Sleep, My Love\nDocument 2 says so; the answer above is sure."),
+    ("Douglas Sirk", "Both are films. Answer: <Douglas Sirk>;"),
+    ("東京", "Answer: 東京。"),
+    ("巴黎", "ŉ ẞ ﬃ. ANSWER： 巴黎；"),  # noqa: RUF001
+    ("", "Answer: <>", ""),
+    ("5 < 6", "Answer: 5 < 6"),
+    ("1½ m²", "Answer: 1½ m²…"),
+    *((name, f"Answer: {name}") for name in ("C#", "A*", "M*A*S*H", '"A" and "B"')),
+    ("C++", "Answer: `C++`"),
+    ("5", "Answer: - 5"),
+    ("The canswer: no", "The canswer: no"),
+]
+
+
+@pytest.mark.parametrize(("answer", "reply"), [(answer, reply) for answer, *replies in ANSWERS for reply in replies])
 def test_the_answer_is_what_follows_the_last_mark(reply: str, answer: str) -> None:
     assert prompt(answer_after="Answer:", answer_until=";").answer(reply) == answer
 

@@ -79,9 +79,7 @@ def test_what_surrounds_the_object_and_the_case_of_words_are_ignored(reply: str)
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("", "no complete JSON object"),
-        ('["correct"]', "no complete JSON object"),
-        (GOOD[:-1], "no complete JSON object"),
+        *((reply, "no complete JSON object") for reply in ("", '["correct"]', GOOD[:-1])),
         (GOOD + GOOD.replace("4", "5"), "2 different JSON objects"),
         ('{"verdict": "correct", "score": 4}', "'reason': Field required"),
         (GOOD.replace("}", ', "other": 1}'), "'other': Extra inputs"),
@@ -89,10 +87,8 @@ def test_what_surrounds_the_object_and_the_case_of_words_are_ignored(reply: str)
         (GOOD.replace("4", "NaN"), "NaN is no JSON value"),
         (GOOD.replace("4", "1" * 5000), "4300 digits"),
         (GOOD.replace("4", "6"), "'score': Input should be less than or equal to 5"),
-        (GOOD.replace("4", "1e999"), "'score': Input should be a valid integer"),
-        (GOOD.replace("4", '"4"'), "'score': Input should be a valid integer"),
-        (GOOD.replace("4", "true"), "'score': Input should be a valid integer"),
-        (GOOD.replace("4", "4.5"), "'score': Input should be a valid integer"),
+        *((GOOD.replace("4", value), "'score': Input should be a valid integer")
+          for value in ("1e999", '"4"', "true", "4.5")),
         (GOOD.replace('"correct"', "true"), "'verdict': Input should be"),
         (GOOD.replace("same person", " "), "'reason': String should have at least 1 character"),
         (GOOD.replace("same person", "x" * 2001), "'reason': String should have at most 2000 characters"),

@@ -1,12 +1,11 @@
 """DR-RAG with a real, tiny, untrained classifier loaded from a serving folder.
 
-Rounds, batches and resuming change nothing.
+Resuming changes nothing, and tuned options are the classifier's own.
 """
 
 import itertools
 import json
 import random
-import shutil
 
 import pytest
 import torch
@@ -15,12 +14,10 @@ import infer
 from common.errors import ArtifactError
 from common.files import sha256
 from common.records import Question
-from common.sealed_json import unsealed, write_sealed
 from harness.commands.evaluate import evaluate
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.retrievers.two_stage import search_twice
-from harness.selection.lazy_scoring import decide
 from harness.selection.options import SelectionOptions
+from harness.selection.tuned import SELECTION
 from harness.systems.drrag import DrRag
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
@@ -66,24 +63,6 @@ def written(folder):
         if len({passage.title for passage in q.passages}) == 2
     ]
     return source(folder, json.dumps(rows))
-
-
-@pytest.mark.parametrize("selection", ["cis", "cfs", "ranked"])
-def test_batched_rounds_equal_one_forward_per_pair(folders, selection):
-    system = load(folders, selection=SelectionOptions(selection, k=4))
-    options, texts = system.selection, [question.text for question in QUESTIONS]
-    second = {1: (options.concatenations, options.concatenated_size)}
-    retrieval = search_twice(system.retriever, QUESTIONS, options.ranking_size, second)[1]
-    by_id = {passage.id: passage for passage in PASSAGES}
-
-    def one_by_one(asked):
-        return [system.scorer.probabilities([(texts[job], by_id[d1], by_id[d2])])[0] for job, (d1, d2) in asked]
-
-    expected = decide([(options, results.rankings) for results in retrieval.results], one_by_one, lookahead=1)
-    answers = system.answer(QUESTIONS)
-    assert [[hit.passage.id for hit in answer.evidence] for answer in answers] == [d.documents for d in expected]
-    probabilities = [p for decision in expected for p in decision.scores.values()]
-    assert max(probabilities) - min(probabilities) > 0.2  # the scores do decide something
 
 
 def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path, monkeypatch):
@@ -135,9 +114,6 @@ def test_tuned_options_belong_to_the_classifier_and_keep_to_the_number_of_docume
     file = tmp_path / "selection.json"
     assert load(folders, selection=SelectionOptions("cfs", 4), selection_file=file).answer(QUESTIONS)[0].evidence
 
-    other = tmp_path / "serving"
-    shutil.copytree(folders / "serving", other)
-    manifest = unsealed(other / "serving.json", json.loads((other / "serving.json").read_text()), "")
-    write_sealed(other / "serving.json", {**manifest, "threshold": 0.25})
+    SELECTION.write(tmp_path / "other.json", {"selection": {}, "classifier": "abc", "chosen_on": {}})
     with pytest.raises(ArtifactError, match="was chosen for the classifier"):
-        DrRag(Bm25Retriever(folders / "index"), other, device="cpu", selection_file=file).load()
+        load(folders, selection_file=tmp_path / "other.json").load()

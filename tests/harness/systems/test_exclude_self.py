@@ -1,7 +1,7 @@
 """Questions that are in the corpus themselves, as ArguAna's: left out of what every system and command retrieves."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -55,10 +55,10 @@ def ids(hits: Sequence[Ranked]) -> list[str]:
     return [hit.passage.corpus_id for hit in hits]
 
 
-def others(bm25: Bm25Retriever, question: Question, query: str, k: int) -> list[str]:
-    """The first k of all that the query finds, without the question's own passages, which are written down here."""
-    own = {"7": ("7", "copy"), "d2": ("d2",)}[question.id]
-    return [id_ for id_ in ids(bm25.search([query], 100)[0]) if id_ not in own][:k]
+def others(bm25: Bm25Retriever, query: Callable[[Question], str], k: int) -> list[list[str]]:
+    """The first k of all that the queries find, without each question's own passages, which are written down here."""
+    found = zip(bm25.search([query(question) for question in QUESTIONS], 100), (("7", "copy"), ("d2",)), strict=True)
+    return [[id_ for id_ in ids(hits) if id_ not in own][:k] for hits, own in found]
 
 
 def test_what_a_system_retrieves(bm25) -> None:
@@ -66,7 +66,7 @@ def test_what_a_system_retrieves(bm25) -> None:
     assert set(ids(whole[0].evidence)) <= {"7", "copy"}  # without the option
     for system in (RetrieveRead(bm25, 2), DrRag(bm25, selection=SelectionOptions("sm", k=2))):
         found = [ids(answer.evidence) for answer in system.answer(QUESTIONS)]
-        assert found == [others(bm25, question, question.text, 2) for question in QUESTIONS]
+        assert found == others(bm25, lambda question: question.text, 2)
         assert sorted(found[0]) == ["d1", "d2"]
 
 
@@ -74,11 +74,10 @@ def test_queries_that_two_questions_share_find_the_one_for_the_other(bm25) -> No
     """`hall` finds d2, which is the second question, for the first alone."""
     table = {question.text: {"kwr": ["hall"]} for question in QUESTIONS}
     system = Dmqr(bm25, TableRewriter(table), ("kwr",), per_query=2, k=9, fusion="rrf")
-    found = system.search.find(QUESTIONS, 9).results
-    lists = [[ids(search.hits) for search in each.searches] for each in found]
-    assert lists == [[others(bm25, question, query, 2) for query in (question.text, "hall")] for question in QUESTIONS]
-    assert "d2" in lists[0][1]
-    assert sorted(lists[1][1]) == ["7", "copy"]
+    lists = [[ids(search.hits) for search in each.searches] for each in system.search.find(QUESTIONS, 9).results]
+    own, shared = others(bm25, lambda question: question.text, 2), others(bm25, lambda _: "hall", 2)
+    assert lists == [list(each) for each in zip(own, shared, strict=True)]
+    assert ("d2" in shared[0], sorted(shared[1])) == (True, ["7", "copy"])
 
 
 def test_both_searches_of_drrag_its_study_and_mining(bm25) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx2
 import pytest
@@ -69,11 +70,6 @@ def test_retry_after_is_waited_for_up_to_two_minutes(retry_after: str, requests:
 
 
 def test_a_version_without_the_field_of_the_address_check_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Renamed(httpx2.HTTPTransport):
-        def __init__(self, **options: object) -> None:
-            super().__init__(**options)  # type: ignore[arg-type]
-            self._pool = object()  # type: ignore[assignment]
-
-    monkeypatch.setattr(httpx2, "HTTPTransport", Renamed)
+    monkeypatch.setattr(httpx2, "HTTPTransport", lambda **_: SimpleNamespace(_pool=object()))
     with pytest.raises(RuntimeError, match=r"httpx2 .* has no _pool\._network_backend"):
         transport.Transport(1.0, ())
