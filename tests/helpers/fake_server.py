@@ -246,16 +246,9 @@ class Searches(Service):
 
 
 SLOW = {"stall": stall, "drip": drip}  # beyond the deadline of an attempt
-PASSING = ("429", "429 date", "500", "503 html", "408", "409", "cut", "no response", "invalid", "half", "empty",
-           "200 error", "broken off")  # an attempt may succeed after each; it costs one retry  # fmt: skip
-LASTING = {  # a response with another message or reason in place of the reply, which no further attempt would change
-    "empty stop": {"message": {"content": ""}},
-    "empty length": {"message": {"content": None, "reasoning_content": "Paris, for"}, "finish_reason": "length"},
-    "thinking": {"message": {"content": "<think>Is it Lyon?"}, "finish_reason": "length"},
-    "filtered": {"message": {"content": None}, "finish_reason": "content_filter"},
-    "tool": {"message": {"content": None}, "finish_reason": "tool_calls"},
-    "refusal": {"message": {"content": None, "refusal": "I cannot help with that."}},
-}
+PASSING = ("429", "429 date", "500", "503 html", "408", "409", "cut", "no response", "invalid", "half")  # costs a retry
+LASTING = ("400", "refusal")  # which no further attempt would change
+REFUSAL = {"content": None, "refusal": "I cannot help with that."}
 
 
 def _error(status: int, message: str, code: str | None = None, **headers: str) -> Route:
@@ -270,8 +263,6 @@ ROUTES = {
     "503 html": answer(b"<html>\n<h1>Service Unavailable</h1></html>", 503),
     "quota": _error(429, "You exceeded your current quota", "insufficient_quota"),
     "invalid": answer(b"{nonsense", kind=JSON),
-    "empty": answer(b'{"choices": null}', kind=JSON),
-    "200 error": answer(b'{"error": {"message": "crashed"}}', kind=JSON),
 }
 
 
@@ -325,8 +316,8 @@ class Chats(Service):
         """One of the ways in which endpoints fail."""
         if route in ROUTES:
             return ROUTES[route]
-        if route in LASTING or route in ("half", "broken off"):
-            whole = self.body(self.text(asked), asked, **LASTING.get(route, {"finish_reason": "error"}))
+        if route in ("refusal", "half"):
+            whole = self.body(self.text(asked), asked, **({"message": REFUSAL} if route == "refusal" else {}))
             return answer(whole[:-40] if route == "half" else whole, kind=JSON)
         after = {"429": "0.05", "429 date": formatdate(time.time() + 1, usegmt=True)}.get(route)
         words = f"no luck\nwith {asked.headers.get('Authorization')}"

@@ -1,7 +1,6 @@
 """The learned selection: features by hand, a fit that finds the trustworthy source, questions kept apart, its file."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +53,7 @@ def test_features_by_hand() -> None:
     assert dict(zip(FEATURES, refused["web"].tolist(), strict=True))["refusal"] == 1
 
 
-def made(count: int, encoder: Any = ENCODER):
+def made(count: int, encoder=ENCODER):
     """Questions whose right answer is that of the source with the greater P(relevant), with features."""
     random = np.random.default_rng(0)
     questions, answers, right = [], [], []

@@ -8,7 +8,6 @@ from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.answer_texts import is_refusal
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
-from harness.interfaces import AnswerSelector
 from tests.helpers.table_encoder import TableEncoder
 
 QUESTION = Question("q", "who?", answers=("gold", "golden"))
@@ -66,15 +65,11 @@ def with_probability(text: str, *probabilities: float) -> Answer:
 )  # fmt: skip
 def test_the_most_relevant_context_is_taken(web, generated, none, source: str, scores: dict[str, float]) -> None:
     given = {"web": with_probability(*web), "generated": with_probability(*generated), "none": Answer("q", none, ())}
-    selector = EstimatedRelevance()
-    assert isinstance(selector, AnswerSelector)
-    (chosen,) = selector.choose([QUESTION], [given])
+    (chosen,) = EstimatedRelevance().choose([QUESTION], [given])
     assert (chosen.source, chosen.scores) == (source, scores)
 
 
-def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(
-    encoder_folder: str, encoder, monkeypatch
-) -> None:
+def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(encoder_folder, encoder, monkeypatch) -> None:
     ours = AnswerEncoder(encoder_folder, "cpu")
     texts = ["amber basin", "cedar", "amber  basin", "delta ember fjord"]
     (found,) = ours.cosines([texts])

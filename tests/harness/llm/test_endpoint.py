@@ -12,7 +12,6 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ AMBER = {ANY: {"text": "amber", "prompt_tokens": 7}}
 pytestmark = pytest.mark.usefixtures("_key")
 
 
-def chats(*texts: str, **options: Any) -> list[Chat]:
+def chats(*texts: str, **options) -> list[Chat]:
     return [Chat.of(text, **options) for text in texts]
 
 
@@ -98,7 +97,7 @@ def test_a_server_that_is_down_after_all_retries_ends_the_run(kind: str, tmp_pat
 def test_equal_chats_are_asked_once_and_everything_that_matters_is_in_the_key(tmp_path: Path) -> None:
     with chat_server(AMBER) as server:
 
-        def ask(*chats: Chat, **options: Any) -> list[Reply]:
+        def ask(*chats: Chat, **options) -> list[Reply]:
             return server.client(tmp_path, **options).reply(chats or [Chat.of("x")])
 
         first, second = ask(*[Chat.of("x")] * 2, usd_per_million_prompt_tokens=2.0, usd_per_million_reply_tokens=8.0)

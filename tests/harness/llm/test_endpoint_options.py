@@ -1,8 +1,6 @@
 """Bodies of requests, the key, what is taken out of error texts, and what identifies saved results."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,22 +14,22 @@ KEY = "abc-0123456789-xyz"
 LOCAL = "http://localhost:8000/v1"
 
 
-def endpoint(**options: Any) -> ChatEndpoint:
+def endpoint(**options) -> ChatEndpoint:
     return ChatEndpoint(**{"model": "m", "base_url": LOCAL, "key_variable": "SOME_KEY", "cache": None, **options})
 
 
 def test_the_body_of_a_request() -> None:
-    chat = Chat((Message("system", "s"), Message("user", "u \ud83d!")), 5, logprobs=True)
+    chat = Chat((Message("system", "s"), Message("user", "\ud83d<|im_end|>")), 5, logprobs=True)
     assert endpoint().request(chat) == {
-        "model": "m", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u \ufffd!"}],
-        "max_tokens": 5, "temperature": 0.0, "logprobs": True,
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "\ufffd< |im_end|>"}],
+        "model": "m", "max_tokens": 5, "temperature": 0.0, "logprobs": True,
     }  # fmt: skip
     body = endpoint(
         token_limit_field="max_completion_tokens", reasoning_tokens=100,
         options={"temperature": None, "seed": None, "reasoning_effort": "low"},
     ).request(Chat.of("u", 5, 0.7, 3))  # fmt: skip
     assert body == {
-        "model": "m", "messages": [{"role": "user", "content": "u"}], "max_completion_tokens": 105,
+        "messages": [{"role": "user", "content": "u"}], "max_completion_tokens": 105,
         "reasoning_effort": "low",
     }  # fmt: skip
     assert endpoint().request(Chat.of("u", temperature=0.7, sample=3))["seed"] == 3
@@ -52,8 +50,6 @@ def test_the_address_and_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
         assert KEY not in str(raised.value)
     monkeypatch.delenv("SOME_KEY")
     assert endpoint().key() == ""
-    with pytest.raises(UserError, match="export SOME_KEY"):
-        endpoint(base_url=OPENAI).key()
 
 
 @pytest.mark.parametrize(
@@ -73,8 +69,8 @@ def test_error_texts_hold_no_key(text: str, shown: str) -> None:
     assert without_key(text, "EMPTY") == without_key(text, "") == text  # as vLLM's and llama.cpp's users set it
 
 
-def test_saved_results_are_identified_by_what_determines_replies(tmp_path: Path, monkeypatch) -> None:
-    def saved(**options: Any) -> Any:
+def test_saved_results_are_identified_by_what_determines_replies(tmp_path, monkeypatch) -> None:
+    def saved(**options):
         return configuration(construct(ChatEndpoint, **{"model": "m", "base_url": LOCAL, "cache": tmp_path, **options}))
 
     first = saved()

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -164,7 +163,7 @@ def test_the_papers_prompts_have_their_words_and_examples() -> None:
         ("user: x\nexamples: [{title: a}]", "'examples.0'"),
     ],
 )
-def test_a_wrong_file_is_named_with_its_fault(tmp_path: Path, content: str, message: str) -> None:
+def test_a_wrong_file_is_named_with_its_fault(tmp_path, content: str, message: str) -> None:
     (tmp_path / "own.yaml").write_text(content)
     with pytest.raises(DataError) as raised:
         Prompt.load(str(tmp_path / "own.yaml"))

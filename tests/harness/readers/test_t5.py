@@ -3,13 +3,11 @@
 import json
 import math
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 import torch
 
 from common.records import Ranked
-from harness.interfaces import Reader
 from harness.readers import t5 as readers
 from harness.readers.t5 import ContextReader, PackedReader, explanation
 from models.calibration import Calibration
@@ -28,7 +26,7 @@ EVIDENCE = [[Ranked(p, 9.0 - i) for i, p in enumerate(q.passages[:n])] for q, n 
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> dict[str, Path]:
+def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints):
     root, t5 = tmp_path_factory.mktemp("readers"), checkpoints["t5"]
     return {
         "packed": write_serving(t5, root / "packed", estimator=False, generator="packed", max_tokens=96),
@@ -36,9 +34,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
     }
 
 
-def test_packed_reads_all_evidence_in_one_text(folders: dict[str, Path]) -> None:
+def test_packed_reads_all_evidence_in_one_text(folders) -> None:
     reader = PackedReader(folders["packed"], device="cpu")
-    assert isinstance(reader, Reader)
     answers = reader.read(QUESTIONS, EVIDENCE)
     assert [answer.question_id for answer in answers] == [question.id for question in QUESTIONS]
     network, tokenizer = reader.generator.network, reader.generator.encode.tokenizer
@@ -55,9 +52,7 @@ def test_packed_reads_all_evidence_in_one_text(folders: dict[str, Path]) -> None
 
 
 @pytest.mark.parametrize(("kind", "name"), [(PackedReader, "packed"), (ContextReader, "both")])
-def test_batched_equals_one_by_one_and_nothing_to_read_is_no_answer(
-    folders, kind: type, name: str, monkeypatch
-) -> None:
+def test_batched_equals_one_by_one_and_nothing_to_read_is_no_answer(folders, kind, name, monkeypatch) -> None:
     reader = kind(folders[name], device="cpu")
     together = reader.read(QUESTIONS, EVIDENCE)
     alone = [reader.read([question], [hits])[0] for question, hits in zip(QUESTIONS, EVIDENCE, strict=True)]
@@ -71,7 +66,7 @@ def test_batched_equals_one_by_one_and_nothing_to_read_is_no_answer(
 
 
 @pytest.mark.parametrize("marginal", ["thorough", "fast"])
-def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marginal: str) -> None:
+def test_single_contexts_are_weighed_by_relevance(folders, marginal: str) -> None:
     """By the reader whose formula the tests of `models.rerag.marginal_reader` hold."""
     model, question = ReRagModel.load(folders["both"], "cpu"), QUESTIONS[3]
     (answer,) = ContextReader(folders["both"], marginal, "cpu").read([question], [EVIDENCE[3]])

@@ -1,13 +1,10 @@
 """The extractive rewriter: queries of chosen words by hand, feedback from the first search, fallbacks."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from common.records import Ranked
 from common.words import words_of
-from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts
@@ -27,7 +24,7 @@ TEXT = "Who directed the film Lulu?"
 
 
 @pytest.fixture(scope="module")
-def serving(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def serving(checkpoints, tmp_path_factory: pytest.TempPathFactory):
     """An untrained selector, exported."""
     folder = tmp_path_factory.mktemp("words") / "serving"
     torch.manual_seed(1)
@@ -68,8 +65,6 @@ def test_words_are_judged_over_the_passages_by_hand() -> None:
 
 def test_a_multi_query_retriever_gives_it_what_the_question_finds_in_one_search_more(serving, bm25) -> None:
     rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, stay_probability=0.0)
-    assert isinstance(rewriter, Rewriter)
-    assert isinstance(rewriter, FeedbackRewriter)
     counting, texts = CountingRetriever(bm25), [each.text for each in ASKED]
     both = MultiQueryRetriever(counting, rewriter, ("kwr", "cce", "par"), per_query=4, fusion="rrf")
     found = both.find(ASKED, 5).results
@@ -97,7 +92,7 @@ def test_a_multi_query_retriever_gives_it_what_the_question_finds_in_one_search_
     assert all(len(search.hits) <= 2 for search in result.searches)
 
 
-def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retriever) -> None:
+def test_it_can_read_what_another_retriever_finds(serving, bm25: Bm25Retriever) -> None:
     searched, read = CountingRetriever(WorstFirst(bm25)), CountingRetriever(bm25)
     rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, stay_probability=0.0)
     both = MultiQueryRetriever(searched, rewriter, ("kwr", "par"), per_query=4, fusion="rrf", feedback_retriever=read)
@@ -116,7 +111,7 @@ def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retri
     assert bm25 in [*inner(system)]
 
 
-def test_what_it_cannot_make_falls_back_and_says_why(serving: Path) -> None:
+def test_what_it_cannot_make_falls_back_and_says_why(serving) -> None:
     strict = ExtractiveRewriter(serving, stay_probability=1.0, join_probability=1.0)
     hits = [Ranked(PASSAGES[0], 1.0)]
     kept, nothing = strict.rewrite(ASKED[:2], ["kwr", "par"], [hits, []])

@@ -1,13 +1,11 @@
 """Rewrites looked up in a file: by question, history and strategy; what is missing falls back and is counted."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from common.files import sha256
 from common.records import Question
-from harness.interfaces import Rewriter
 from harness.rewriters.file import MISSING, FileRewriter
 
 ROWS = [
@@ -18,11 +16,10 @@ ROWS = [
 ]
 
 
-def test_rewrites_by_question_history_and_strategy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rewrites_by_question_history_and_strategy(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "made.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     rewriter = FileRewriter(file)
-    assert isinstance(rewriter, Rewriter)
     assert rewriter.strategies == ("gqr", "decomposition")
     history = ("what is  Jaws",)
     asked = [Question("1", "who wrote it"), Question("2", " who wrote it ", history=history), Question("3", "who")]

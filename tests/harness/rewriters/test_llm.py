@@ -3,15 +3,12 @@
 What its replies become, what falls back, what is counted, and which prompt it reads.
 """
 
-from pathlib import Path
-
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.records import Question, clean
-from harness.interfaces import Rewriter
 from harness.rewriters.llm import LlmRewriter
 from models.dmqr.strategies import PAPER, POOL, Pool
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
@@ -42,7 +39,6 @@ def test_all_strategies_by_one_call_per_question_and_one_batch() -> None:
     other = "who   wrote\nHamlet?"
     model = ScriptedLm({JAWS: [WHOLE], "who wrote Hamlet?": [WHOLE]})
     rewriter = LlmRewriter(model)
-    assert isinstance(rewriter, Rewriter)
     first, second = rewriter.rewrite([Question("a", JAWS), Question("b", other)], PAPER)
     assert first.queries == {name: QUERIES[name] for name in PAPER}
     assert list(first.queries) == list(PAPER)
@@ -56,7 +52,7 @@ def test_all_strategies_by_one_call_per_question_and_one_batch() -> None:
     assert rewriter.rewrite([], PAPER) == []
 
 
-def test_chosen_strategies_have_their_own_prompt_and_the_printed_one_asks_for_all_four(tmp_path: Path) -> None:
+def test_chosen_strategies_have_their_own_prompt_and_the_printed_one_asks_for_all_four(tmp_path) -> None:
     found, model = rewritten(f"{LINES['decomposition']}\n{LINES['kwr']}", strategies=("kwr", "decomposition"))
     assert found.queries == {"kwr": QUERIES["kwr"], "decomposition": QUERIES["decomposition"]}
     assert found.distinct(JAWS) == (JAWS, *QUERIES["kwr"], *QUERIES["decomposition"])

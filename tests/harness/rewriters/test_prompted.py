@@ -1,11 +1,8 @@
 """Rewriting baselines by one prompt: one query, a pseudo-document, similar queries."""
 
-from pathlib import Path
-
 import pytest
 
 from common.records import Question
-from harness.interfaces import Rewriter
 from harness.llm.prompts import Prompt
 from harness.rewriters.prompted import PromptRewriter
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
@@ -72,11 +69,10 @@ def test_sub_questions_after_lines_of_reasoning(lines: str) -> None:
     assert found.queries == {"sub_questions": ("Who made it?", "Where is it?")}
 
 
-def test_a_prompt_of_ones_own_is_a_strategy_of_its_name(tmp_path: Path) -> None:
+def test_a_prompt_of_ones_own_is_a_strategy_of_its_name(tmp_path) -> None:
     own = tmp_path / "stepback.yaml"
     own.write_text("user: 'A more general question.\n\n  Question: ${question}\n'\n")
     rewriter = PromptRewriter(ScriptedLm({JAWS: ["Who is born where?"]}), str(own))
-    assert isinstance(rewriter, Rewriter)
     (found,) = rewriter.rewrite([Question("q", JAWS)], ["stepback"])
     assert found.queries == {"stepback": ("Who is born where?",)}
     assert rewriter.recipe["prompt"] in rewriter.facts[1]

@@ -1,7 +1,6 @@
 """Labels of words: worked by hand on BM25, and against their definition on random questions."""
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ SOUTH, NORTH = Passage.of("south", "kiln kiln"), Passage.of("north", "kiln amber
 EAST, FAR = Passage.of("east", "amber jetty"), Passage.of("far", "delta glade")
 
 
-def bm25(folder: Path, passages: list[Passage], **options: float) -> Bm25Retriever:
+def bm25(folder, passages: list[Passage], **options: float) -> Bm25Retriever:
     build_bm25(passages, folder, **options)
     return Bm25Retriever(folder)
 
@@ -41,7 +40,7 @@ def test_the_value_of_a_query_by_hand() -> None:
     assert interleaved([[], []], 3) == []
 
 
-def test_changes_by_hand(tmp_path: Path) -> None:
+def test_changes_by_hand(tmp_path) -> None:
     """ "kiln" finds south, which has it twice, before north; a word of north makes north the first."""
     index = bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR])
     (labels,) = WordLabeler(index, None, 2, 100, 10).label([Question("q1", "The kiln: a Kiln?", support=(NORTH.id,))])
@@ -66,7 +65,7 @@ def test_changes_by_hand(tmp_path: Path) -> None:
     )
 
 
-def test_random_questions_against_the_definition(tmp_path: Path) -> None:
+def test_random_questions_against_the_definition(tmp_path) -> None:
     rng, passages = random.Random(0), corpus(60)
     retriever = bm25(tmp_path / "index", passages)
     other = bm25(tmp_path / "other", passages, k1=0.5, b=0.0)

@@ -1,7 +1,5 @@
 """DMQR-RAG's system: what its answers hold, its costs and notes, its baselines as options, its reader."""
 
-from pathlib import Path
-
 from common.records import Question
 from harness.readers.llm import LlmReader
 from harness.rewriters.llm import LlmRewriter
@@ -44,7 +42,7 @@ def test_its_answers_hold_the_fused_passages_and_say_which_query_found_them(bm25
     assert second.notes["fallbacks"] == {"kwr": "it is missing"}
 
 
-def test_its_costs_count_searches_scores_rewriting_and_reading(bm25, serving: Path) -> None:
+def test_its_costs_count_searches_scores_rewriting_and_reading(bm25, serving) -> None:
     rewriter = TableRewriter(TABLE)
     system = Dmqr(bm25, rewriter, TWO, per_query=3, k=2, serving=serving, reader=EchoReader(), device="cpu")
     first, second = system.answer([FIRST, SECOND])

@@ -1,12 +1,10 @@
 """Questions that are in the corpus themselves, as ArguAna's: left out of what every system and command retrieves."""
 
 import json
-from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 
-from common.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Passage, Question
 from harness.evaluation.drrag.study import Study
 from harness.evaluation.engine import ask_rows
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -37,7 +35,7 @@ SYSTEM = ("--system", "harness.systems.retrieve_read.RetrieveRead", *BM25, "--sy
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory):
     """A folder with `index` and `q.jsonl`."""
     folder = tmp_path_factory.mktemp("exclude_self")
     build_bm25([Passage.of(row["title"], row["text"], corpus_id=str(row["_id"])) for row in ROWS], folder / "index")
@@ -47,15 +45,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bm25(place: Path) -> Bm25Retriever:
+def bm25(place) -> Bm25Retriever:
     return Bm25Retriever(place / "index")
 
 
-def ids(hits: Sequence[Ranked]) -> list[str]:
+def ids(hits) -> list[str]:
     return [hit.passage.corpus_id for hit in hits]
 
 
-def others(bm25: Bm25Retriever, query: Callable[[Question], str], k: int) -> list[list[str]]:
+def others(bm25: Bm25Retriever, query, k: int) -> list[list[str]]:
     """The first k of all that the queries find, without each question's own passages, which are written down here."""
     found = zip(bm25.search([query(question) for question in QUESTIONS], 100), (("7", "copy"), ("d2",)), strict=True)
     return [[id_ for id_ in ids(hits) if id_ not in own][:k] for hits, own in found]
@@ -97,11 +95,11 @@ class Plain:
     def __init__(self, retriever: Bm25Retriever) -> None:
         self.retriever = retriever
 
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+    def answer(self, questions) -> list[Answer]:
         return RetrieveRead(self.retriever, 2).answer([Question(each.id, each.text) for each in questions])
 
 
-def test_commands(place: Path) -> None:
+def test_commands(place) -> None:
     asked, exclude = ("--questions", "q.jsonl", "--layout", "corpus_questions"), ("--exclude_self", "true")
     measured = (*asked, "--gold", "index", "--ks", "[1,2]", "--resamples", "50", *exclude)
     done(place, "infer.py", "evaluate", *SYSTEM, *measured, "--out", "without")

@@ -6,9 +6,6 @@ asked for again.
 
 import itertools
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,7 +45,7 @@ def query(river: str, kind: str) -> str:
 
 
 @pytest.fixture
-def pages() -> Iterator[fake.WebServer]:
+def pages():
     """A page on each river and kind of question."""
     text = "The {1} of the {0} is known. The {0} ends in the salt water of the ocean, and it is long."
     routes = {f"/{river}/{kind}": fake.page(f"{river}, {kind}", text.format(river, kind)) for river, kind in EACH}
@@ -56,20 +53,20 @@ def pages() -> Iterator[fake.WebServer]:
         yield server
 
 
-def system(llm: LanguageModel, service: fake.WebServer, cache: Path) -> Msrag:
+def system(llm: LanguageModel, service: fake.WebServer, cache) -> Msrag:
     allowed = ("127.0.0.2/32",)
     web = WebRetriever("searxng", service.url, cache=cache, timeout_seconds=5.0, max_retries=1, allow_networks=allowed)
     source = WebContext(web, PromptRewriter(llm, "sub_questions", len(KINDS)), ("sub_questions",))
     return Msrag(LlmReader(llm), web=source, knowledge=GeneratedContext(llm))
 
 
-def of_web(answered: Answer) -> dict[str, Any]:
+def of_web(answered: Answer):
     """What the notes of an answer say of the web."""
     return next(each for each in answered.notes["sources"] if each["source"] == "web")
 
 
 @pytest.mark.whole_run
-def test_every_question_is_answered_and_says_what_was_lost(pages: fake.WebServer, tmp_path: Path, monkeypatch) -> None:
+def test_every_question_is_answered_and_says_what_was_lost(pages: fake.WebServer, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("TEST_LLM_KEY", fake.KEY)
     searches = fake.Searches({
         query(river, kind): [(f"{river}, {kind}", f"{pages.url}/{river}/{kind}", f"The {river} ends in the ocean.")]
@@ -101,7 +98,7 @@ def test_every_question_is_answered_and_says_what_was_lost(pages: fake.WebServer
         searches.answered.clear()
         with fake.chat_server(replies, faults=faults) as server:
 
-            def run() -> tuple[list[Answer], dict[str, Any]]:
+            def run():
                 client = server.client(tmp_path / "llm", timeout_seconds=10.0, max_retries=1)
                 return system(client, service, tmp_path / "web").answer(QUESTIONS), server.counts()
 

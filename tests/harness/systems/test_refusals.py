@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -47,7 +46,7 @@ class Made:
         self.folder, self.bm25, self.t5, self.both = folder, bm25, t5, serving
         self.none = folder / "nowhere.jsonl"
 
-    def serving(self, **parts: Any) -> Path:
+    def serving(self, **parts) -> Path:
         """A folder with some of RE-RAG's parts."""
         return write_serving(self.t5, self.folder / "serving", **parts)
 
@@ -66,7 +65,7 @@ class Made:
         (self.folder / "own.yaml").write_text(content)
         return self.folder / "own.yaml"
 
-    def yaml(self, **content: Any) -> str:
+    def yaml(self, **content) -> str:
         return str(self.file(yaml.safe_dump(content)))
 
     def examples(self) -> str:
@@ -87,7 +86,7 @@ class Source:
     contexts = None
 
 
-def msrag(reader: Any = EchoReader, **options: Any) -> Msrag:
+def msrag(reader=EchoReader, **options) -> Msrag:
     given = {"web": Source(), "knowledge": Source(), **options}
     return Msrag(LlmReader(LM) if reader is EchoReader else reader, EstimatedRelevance(), **given)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from common.records import Question, Ranked
-from harness.interfaces import RelevanceModel
 from harness.readers.t5 import ContextReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever
@@ -54,7 +53,6 @@ def ids(hits) -> list[str]:
 def test_candidates_are_scored_the_best_kept_and_read(bm25: Bm25Retriever, folders: dict[str, Path]) -> None:
     counted = CountingRetriever(bm25)
     system = ReRag(counted, folders["both"], candidates=9, contexts=3, device="cpu")
-    assert isinstance(system.model, RelevanceModel)
     answers, texts = system.answer(QUESTIONS), [question.text for question in QUESTIONS]
     assert counted.asked == [(texts, 9)]
     # the same from its parts: a reranked retriever and a reader that reads one context at a time

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from common.records import Question, Ranked
-from harness.retrievers.bm25 import Bm25Retriever
 from harness.systems.retrieve_read import RetrieveRead
 from tests.helpers.commands import done
 from tests.helpers.echo_reader import EchoReader
@@ -14,7 +13,7 @@ ASKED = [Question(id_, text) for id_, text, *_ in QUESTIONS]
 EVERY = "alba river joins brune ends ocean lake mountain"
 
 
-def test_the_evidence_is_the_retriever_s_first_k_which_a_reader_reads(bm25: Bm25Retriever) -> None:
+def test_the_evidence_is_the_retriever_s_first_k_which_a_reader_reads(bm25) -> None:
     answers = RetrieveRead(bm25, k=2).answer(ASKED)
     assert [answer.question_id for answer in answers] == ["q1", "q2", "q3"]
     assert [list(answer.evidence) for answer in answers] == bm25.search([each.text for each in ASKED], 2)

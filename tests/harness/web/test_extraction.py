@@ -2,11 +2,9 @@
 
 import sys
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -24,7 +22,7 @@ def html(text: str | bytes, kind: str = "text/html") -> httpx2.Response:
     return httpx2.Response(200, headers={"content-type": kind}, content=text)
 
 
-def extract(pages: Sequence[httpx2.Response], threads: int = 2, **limits: Any) -> list[str | FetchError]:
+def extract(pages, threads: int = 2, **limits) -> list[str | FetchError]:
     def one(page: httpx2.Response) -> str | FetchError:
         try:
             return extracted(processes, page)
