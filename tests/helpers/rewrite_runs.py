@@ -22,14 +22,12 @@ def rows(count: int) -> list[dict[str, Any]]:
     for number in range(count):
         one, two = rng.sample(NAMES, 2)
         question = f"who is {one} of the film {two} in the city"
-        if number % 3 == 0:
-            made.append({"question": question, "strategy": "decomposition", "rewrite": f"{one} ; {two}"})
-        elif number % 3 == 1:
-            made.append({"question": question, "strategy": "gqr", "rewrite": f"{one} film {two}"})
-        else:
-            made.append(
-                {"question": f"who is of {two}", "strategy": "gqr", "rewrite": two, "history": [f"is {one} born", one]}
-            )
+        kinds = [
+            {"question": question, "strategy": "decomposition", "rewrite": f"{one} ; {two}"},
+            {"question": question, "strategy": "gqr", "rewrite": f"{one} film {two}"},
+            {"question": f"who is of {two}", "strategy": "gqr", "rewrite": two, "history": [f"is {one} born", one]},
+        ]
+        made.append(kinds[number % 3])
     return made
 
 

@@ -12,7 +12,6 @@ from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import ReportTable
 from harness.systems.dmqr import Dmqr
 from tests.helpers.small_world import WORDS, corpus
-from tests.helpers.studied import rows_of
 from tests.helpers.word_scorer import WordScorer
 
 STRATEGIES = ("kwr", "par", "cce")
@@ -62,6 +61,7 @@ def table(found: MeasuredSystem, name: str) -> ReportTable:
 
 def value(found: MeasuredSystem, name: str, row: str, column: str) -> float:
     """The figure in a row and a column of a table."""
-    figure = rows_of(found.findings.tables, name)[row][table(found, name).columns.index(column)]
-    assert figure is not None
-    return figure
+    of = table(found, name)
+    cell = of.rows[row][of.columns.index(column)]
+    assert cell is not None
+    return cell.value

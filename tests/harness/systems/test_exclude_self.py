@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from common.records import Answer, Passage, Question
+from common.records import Passage, Question
 from harness.evaluation.drrag.study import Study
 from harness.evaluation.engine import ask_rows
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -89,14 +89,11 @@ def test_both_searches_of_drrag_its_study_and_mining(bm25) -> None:
     assert [{passage.corpus_id for passage in each} & {"7", "copy", "d2"} for each in mined] == [{"d2"}, {"7", "copy"}]
 
 
-class Plain:
+class Plain(RetrieveRead):
     """A system from outside, which searches itself."""
 
-    def __init__(self, retriever: Bm25Retriever) -> None:
-        self.retriever = retriever
-
-    def answer(self, questions) -> list[Answer]:
-        return RetrieveRead(self.retriever, 2).answer([Question(each.id, each.text) for each in questions])
+    def answer(self, questions):
+        return super().answer([Question(each.id, each.text) for each in questions])
 
 
 def test_commands(place) -> None:

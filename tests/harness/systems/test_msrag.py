@@ -4,8 +4,9 @@ Lost sources, costs, notes, and what `ask` prints of it.
 """
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import yaml
@@ -23,6 +24,7 @@ from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader
 from harness.systems import msrag as msrag_module
 from harness.systems.msrag import Msrag
+from tests.helpers.reports import timeless
 from tests.helpers.river_corpus import IDS
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
 from tests.helpers.table_encoder import TableEncoder
@@ -62,11 +64,7 @@ class Written:
         return [self.given[place % len(self.given)] for place in range(len(questions))]
 
 
-class Down:
-    """A source whose service is down."""
-
-    def contexts(self, questions) -> list[SourceContext]:
-        raise UnavailableError("search.example cannot be reached: start the server.")
+DOWN = "search.example cannot be reached: start the server."
 
 
 def ends(word: str, link: str = "") -> SourceContext:
@@ -102,7 +100,7 @@ def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() ->
 
 def test_a_lost_source_leaves_the_other_two_and_is_named_and_one_that_has_nothing_is_not_lost() -> None:
     for web, why in (
-        (Down(), "search.example cannot be reached: start the server."),
+        (mock.Mock(contexts=mock.Mock(side_effect=UnavailableError(DOWN))), DOWN),
         (Written(SourceContext((), "HTTP 500 after 3 retries", lost=True)), "HTTP 500 after 3 retries"),
     ):
         (answer,) = msrag(web).answer([ALBA])
@@ -223,14 +221,8 @@ def test_with_real_parts_results_are_the_same_one_after_the_other(bm25, serving,
     web, knowledge = WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
     system = msrag(web, knowledge, ContextReader(serving))
     together = system.answer(questions)
-    monkeypatch.setattr(
-        msrag_module, "run_together", lambda calls, *_, **__: {name: call() for name, call in calls.items()}
-    )
+    monkeypatch.setattr(msrag_module, "run_together", lambda calls, *_, **__: {name: calls[name]() for name in calls})
     one_by_one = system.answer(questions)
-    assert [*map(asdict, map(timeless, together))] == [*map(asdict, map(timeless, one_by_one))]
+    assert [timeless(asdict(each)) for each in together] == [timeless(asdict(each)) for each in one_by_one]
     assert [system.answer([question])[0].text for question in questions] == [each.text for each in together]
     assert system.retriever is bm25  # what a report names as the index
-
-
-def timeless(answer: Answer) -> Answer:
-    return replace(answer, costs={name: n for name, n in answer.costs.items() if not name.startswith("seconds/")})

@@ -74,21 +74,9 @@ class Made:
         return str(self.file(json.dumps([first | {"answer": "nowhere"}, second])))
 
 
-class NeedsContext:
-    """A reader that answers from evidence alone."""
-
-    read = EchoReader.read
-
-
-class Source:
-    """A source that is never asked."""
-
-    contexts = None
-
-
-def msrag(reader=EchoReader, **options) -> Msrag:
-    given = {"web": Source(), "knowledge": Source(), **options}
-    return Msrag(LlmReader(LM) if reader is EchoReader else reader, EstimatedRelevance(), **given)
+def msrag(reader=None, **options) -> Msrag:
+    given = {"web": object(), "knowledge": object(), **options}
+    return Msrag(reader or LlmReader(LM), EstimatedRelevance(), **given)
 
 
 Call = Callable[[Made], object]
@@ -121,7 +109,7 @@ CALLS: dict[str, tuple[Call, str] | tuple[Call, str, type[Exception]]] = {  # a 
     "Msrag: one twice": (lambda m: msrag(sources=("web", "web")), "sources names one twice"),
     "Msrag: no knowledge": (lambda m: msrag(knowledge=None), "set sources to [web, none]"),
     "Msrag: no web": (lambda m: msrag(web=None, sources=("web",)), "set sources to [none]"),
-    "Msrag: reader needs a context": (lambda m: msrag(NeedsContext()), "reader is NeedsContext"),
+    "Msrag: reader needs a context": (lambda m: msrag(EchoReader()), "reader is EchoReader"),
     "Msrag: prompt for no context": (
         lambda m: msrag(LlmReader(LM, m.yaml(user="${documents} ${question}", document="${text}"))).load(),
         "closed_book"),
