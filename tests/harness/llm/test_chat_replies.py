@@ -91,10 +91,9 @@ def test_broken_replies_are_asked_again(found: Any, why: str) -> None:
 
 def test_log_probabilities_are_summed_and_must_be_numbers() -> None:
     def logprob(*values: Any) -> Any:
-        (choice,) = (found := body())["choices"]
-        return read(
-            found | {"choices": [{**choice, "logprobs": {"content": [{"logprob": v} for v in values]}}]}
-        ).logprob
+        found = body()
+        found["choices"][0]["logprobs"] = {"content": [{"logprob": value} for value in values]}
+        return read(found).logprob
 
     assert (read(body()).logprob, logprob(-1, -0.5)) == (None, -1.5)
     for wrong in (None, "x", math.nan, math.inf):

@@ -22,19 +22,9 @@ from tests.helpers.tiny_lm import CHATML, CONTEXT, PLAIN_CONTEXT, SPECIALS, case
 CASES = cases(12, seed=7)
 
 
-@pytest.fixture(scope="module")
-def chat(chat_lm: Path) -> CausalLm:
-    return CausalLm(str(chat_lm), "cpu", "fp32")
-
-
-@pytest.fixture(scope="module")
-def plain(plain_lm: Path) -> CausalLm:
-    return CausalLm(str(plain_lm), "cpu", "fp32")
-
-
-@pytest.fixture(params=["chat", "plain"])
+@pytest.fixture(scope="module", params=["chat", "plain"])
 def model(request: pytest.FixtureRequest) -> CausalLm:
-    return request.getfixturevalue(request.param)
+    return CausalLm(str(request.getfixturevalue(f"{request.param}_lm")), "cpu", "fp32")
 
 
 def test_it_answers_from_the_documents_with_the_score_of_each_reply(model: CausalLm) -> None:
@@ -58,14 +48,12 @@ def test_it_answers_from_the_documents_with_the_score_of_each_reply(model: Causa
     assert whole.logprob < cut.logprob < 0
 
 
-def test_a_prompt_is_what_the_template_says(chat: CausalLm, plain: CausalLm) -> None:
+def test_a_prompt_is_what_the_template_says(model: CausalLm) -> None:
     said = (("system", "Be brief."), ("user", "Hi"), ("assistant", "Yes?"), ("user", "Who?"))
-    messages = tuple(Message(role, text) for role, text in said)
     text = "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in said) + "<|im_start|>assistant\n"
-    lines = "Be brief.\n\nHi\n\nYes?\n\nWho?\n"
-    for model, tokens, prompt in ((chat, CONTEXT, text), (plain, PLAIN_CONTEXT, lines)):
-        assert model.context_tokens == tokens
-        assert model._prompt(Chat(messages)) == model.model.tokenizer(prompt)["input_ids"]
+    prompt = {CONTEXT: text, PLAIN_CONTEXT: "Be brief.\n\nHi\n\nYes?\n\nWho?\n"}[model.context_tokens]
+    chat = Chat(tuple(Message(role, text) for role, text in said))
+    assert model._prompt(chat) == model.model.tokenizer(prompt)["input_ids"]
 
 
 def test_no_message_can_begin_another_one(chat_lm: Path) -> None:
@@ -97,28 +85,28 @@ def test_a_chat_longer_than_the_context_gets_an_error(plain_lm: Path, context: i
     assert scores == [pytest.approx(-9, abs=9), -math.inf]
 
 
-def test_a_reply_of_one_line_ends_at_its_first_line_break(plain: CausalLm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reply_of_one_line_ends_at_its_first_line_break(model: CausalLm, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any token with a line break is the end: against the probabilities of brute force, beside a chat of many lines."""
-    tokenizer, network = plain.model.tokenizer, plain.model.network
+    tokenizer, network = model.model.tokenizer, model.model.network
     breaks = [id_ for id_ in range(len(tokenizer)) if "\n" in tokenizer.decode([id_])]
     assert line_break_ids(tokenizer) == breaks != []
     chats = [Chat.of(user, max_tokens=4, logprobs=True) for user, _ in CASES]
     lines = [replace(chat, one_line=True) for chat in chats]
-    whole = plain.reply(chats)
-    again = plain.reply([each for pair in zip(chats, lines, strict=True) for each in pair])
+    whole = model.reply(chats)
+    again = model.reply([each for pair in zip(chats, lines, strict=True) for each in pair])
     assert [replace(each, seconds=0) for each in again[::2]] == [replace(each, seconds=0) for each in whole]
-    prompt, word = plain._prompt(chats[0]), tokenizer(whole[0].text)["input_ids"]
+    prompt, word = model._prompt(chats[0]), tokenizer(whole[0].text)["input_ids"]
     with torch.no_grad():
         logp_TV = network(torch.tensor([[*prompt, *word]])).logits[0, len(prompt) - 1 :].double().log_softmax(1)
     said = sum(logp_TV[place, token].item() for place, token in enumerate(word))
-    ends = logp_TV[len(word), sorted({*breaks, *plain.model.end_ids})].logsumexp(0).item()
-    assert plain.logprobs(lines[:1], [whole[0].text]) == [pytest.approx(said + ends, abs=1e-4)]
+    ends = logp_TV[len(word), sorted({*breaks, *model.model.end_ids})].logsumexp(0).item()
+    assert model.logprobs(lines[:1], [whole[0].text]) == [pytest.approx(said + ends, abs=1e-4)]
 
     monkeypatch.setattr("models.causal_lm.line_break_ids", lambda _: [word[-1]])  # as if the word's last token had one
-    del plain._ended_by_lines
-    (cut,) = plain.reply(lines[:1])
+    del model._ended_by_lines
+    (cut,) = model.reply(lines[:1])
     assert (cut.finish, cut.reply_tokens, cut.text) == ("stop", len(word), tokenizer.decode(word[:-1]))
-    del plain._ended_by_lines
+    del model._ended_by_lines
 
 
 def test_samples_are_reproducible(model: CausalLm) -> None:
@@ -140,14 +128,14 @@ def test_what_a_template_refuses_is_the_error_of_that_chat(chat_lm: Path) -> Non
 
 
 @pytest.mark.numeric
-def test_a_model_that_is_split_over_devices_replies_as_the_whole_one(chat: CausalLm, chat_lm: Path) -> None:
+def test_a_model_that_is_split_over_devices_replies_as_the_whole_one(chat_lm: Path) -> None:
     on_cpu = ("model.embed_tokens", "model.layers.0", "model.norm", "model.rotary_emb", "lm_head")
     parts: dict[str, int | str] = {**dict.fromkeys(on_cpu, "cpu"), "model.layers.1": "disk"}
-    split = CausalLm(str(chat_lm), precision="fp32", device_map=parts)
+    whole, split = CausalLm(str(chat_lm), "cpu", "fp32"), CausalLm(str(chat_lm), precision="fp32", device_map=parts)
     chats = [Chat.of(user, logprobs=True) for user, _ in CASES]
-    assert [reply.text for reply in split.reply(chats)] == [reply.text for reply in chat.reply(chats)]
+    assert [reply.text for reply in split.reply(chats)] == [reply.text for reply in whole.reply(chats)]
     texts = [answer for _, answer in CASES]
-    assert split.logprobs(chats, texts) == chat.logprobs(chats, texts)
+    assert split.logprobs(chats, texts) == whole.logprobs(chats, texts)
     assert any(parameter.is_meta for parameter in split.model.network.parameters())  # read from disk when it is needed
 
 

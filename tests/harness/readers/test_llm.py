@@ -87,9 +87,8 @@ def test_what_saved_answers_depend_on(llm: CausalLm, tmp_path: Path) -> None:
 
 def test_replies_are_sampled_at_the_reader_s_temperature(llm: CausalLm, prompt: str) -> None:
     texts, contexts = [q.text for q in QUESTIONS], [q.passages for q in QUESTIONS]
-    greedy, again, sampled = (
-        [m.written for m in LlmReader(llm, prompt, "fast", temperature=t).matrices(texts, contexts)] for t in (0, 0, 3)
-    )
+    readers = [LlmReader(llm, prompt, "fast", temperature=temperature) for temperature in (0, 0, 3)]
+    greedy, again, sampled = ([matrix.written for matrix in each.matrices(texts, contexts)] for each in readers)
     assert greedy == again != sampled
 
 

@@ -22,9 +22,7 @@ LINES = {
     "cce": "Core Content Extraction: Jaws director born",
     "decomposition": "Sub-Question Decomposition: Who directed Jaws?; Where was Steven Spielberg born?",
 }
-QUERIES = {name: (line.partition(": ")[2],) for name, line in LINES.items()} | {
-    "decomposition": ("Who directed Jaws?", "Where was Steven Spielberg born?")
-}
+QUERIES = {name: tuple(line.partition(": ")[2].split("; ")) for name, line in LINES.items()}
 WHOLE = "\n".join(LINES[name] for name in PAPER)
 REASON = "reason: it has one fact."
 

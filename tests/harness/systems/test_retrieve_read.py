@@ -1,16 +1,11 @@
 """Retrieve-then-read with the real BM25 index of the corpus worked out by hand."""
 
-import json
-from pathlib import Path
-
 from common.records import Question, Ranked
 from harness.systems.retrieve_read import RetrieveRead
-from tests.helpers.commands import done
 from tests.helpers.echo_reader import EchoReader
 from tests.helpers.river_corpus import PASSAGES, QUESTIONS
 
 ASKED = [Question(id_, text) for id_, text, *_ in QUESTIONS]
-EVERY = "alba river joins brune ends ocean lake mountain"
 
 
 def test_the_evidence_is_the_retriever_s_first_k_which_a_reader_reads(bm25) -> None:
@@ -38,10 +33,3 @@ def test_without_a_retriever_shipped_passages_are_read_by_given_scores_then_in_f
     assert first.evidence == (Ranked(alba, 2.0), Ranked(dorn, 1.0))
     assert second.evidence == (Ranked(elbe, 0.0), Ranked(alba, 0.0))
     assert (first.text, first.costs["retriever_calls"]) == ("Alba Dorn", 0)
-
-
-def test_the_shipped_config_asks_an_index(tmp_path: Path, index: Path) -> None:
-    config = Path(__file__).parents[3] / "configs/infer/retrieve_read.yaml"
-    typed = ("--config", str(config), "--system.init_args.retriever.init_args.index", str(index), "--json", "true")
-    ended = done(tmp_path, "infer.py", "ask", *typed, "--question", EVERY)
-    assert len(json.loads(ended.out)["evidence"]) == 4

@@ -30,7 +30,6 @@ def service(url: str, retries: int = 0, seconds: float = 5.0) -> SearchService:
     ("route", "error", "line"),
     [
         (answer(b"", 500), UnavailableError, r"tavily at .*: HTTP 500\. Results so far are kept in cache\. Check"),
-        (answer(b"", 429), UnavailableError, r"HTTP 429\. Results"),
         (answer(b"no %b" % KEY.encode(), 400), ServiceError, r"^HTTP 400: no \[key\]$"),
         (answer(b"nok"), ServiceError, r"^a response that is no valid JSON$"),
         (drip, ServiceError, r"^no complete response within 0\.5 s$"),
