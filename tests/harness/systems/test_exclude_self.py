@@ -1,10 +1,11 @@
 """Questions that are in the corpus themselves, as ArguAna's: left out of what every system and command retrieves."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
-from common.records import Passage, Question
+from common.records import Answer, Passage, Question
 from harness.evaluation.drrag.study import Study
 from harness.evaluation.engine import ask_rows
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -92,7 +93,7 @@ def test_both_searches_of_drrag_its_study_and_mining(bm25) -> None:
 class Plain(RetrieveRead):
     """A system from outside, which searches itself."""
 
-    def answer(self, questions):
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
         return super().answer([Question(each.id, each.text) for each in questions])
 
 

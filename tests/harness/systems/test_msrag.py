@@ -6,6 +6,7 @@ Lost sources, costs, notes, and what `ask` prints of it.
 import re
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -99,7 +100,7 @@ def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() ->
 
 def test_a_lost_source_leaves_the_other_two_and_is_named_and_one_that_has_nothing_is_not_lost() -> None:
     for web, why in (
-        (mock.Mock(contexts=mock.Mock(side_effect=UnavailableError(DOWN))), DOWN),
+        (SimpleNamespace(contexts=mock.Mock(side_effect=UnavailableError(DOWN))), DOWN),
         (Written(SourceContext((), "HTTP 500 after 3 retries", lost=True)), "HTTP 500 after 3 retries"),
     ):
         (answer,) = msrag(web).answer([ALBA])
