@@ -5,10 +5,11 @@ BM25 finds the first passage of a question, and the second only through it.
 
 import json
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from common.records import Passage
-from harness.retrievers.bm25 import build_bm25
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from tests.helpers.layout_rows import hotpot_row, source
 
 TEXTS = {
@@ -57,9 +58,14 @@ def gold_scorer() -> TableScorer:
     return TableScorer(*pairs, *(pair[::-1] for pair in pairs))
 
 
+def indexed(folder: Path, passages: Iterable[Passage], **options: float) -> Bm25Retriever:
+    """BM25 over these passages."""
+    build_bm25(passages, folder, **options)
+    return Bm25Retriever(folder)
+
+
 def write_index(folder: Path) -> Path:
-    build_bm25(PASSAGES.values(), folder / "bm25")
-    return folder / "bm25"
+    return indexed(folder / "bm25", PASSAGES.values()).folder
 
 
 def write_questions(folder: Path, questions=QUESTIONS) -> Path:

@@ -26,11 +26,10 @@ def read(found: Any) -> Any:
         body(finish="eos_token"),
         body([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Paris"}]),
         body([{"type": "text", "text": "Par"}, {"type": "output_text", "text": "is"}]),
-        body("<think>\nLyon? No.\n</think>\n\nParis"),
-        body("Lyon? No.\n</think>\n\nParis"),  # the chat template has opened it
-        body("<think>a</think><think>b</think> Paris"),
-        body("[THINK]Lyon?[/THINK]Paris"),
-        body("<Thinking>Lyon?</Thinking> Paris"),
+        *map(
+            body, ("<think>\nLyon? No.\n</think>\n\nParis", "Lyon? No.\n</think>\n\nParis")
+        ),  # the template opens the second
+        *map(body, ("<think>a</think><think>b</think> Paris", "[THINK]a[/THINK]Paris", "<Thinking>a</Thinking> Paris")),
         body(usage={"prompt_tokens": 5.0, "completion_tokens": 3}),
         b"\xef\xbb\xbf" + json.dumps(body()).encode(),
     ],
@@ -54,8 +53,8 @@ def test_what_is_cut_thought_or_no_text_is_told_by_it() -> None:
             body(""), body(None, reasoning_content="Paris"), body(" \n"), body([]),
             body([{"type": "image_url", "image_url": {"url": "x"}}]), body("<think>Paris</think>"))),
         (body(None, "length", reasoning="Par"), "finish_reason length"),
-        (body("<think>Is it Lyon", "length"), "ends within the model's thoughts"),
-        (body("Sure.\n<think>Is it Lyon"), "ends within the model's thoughts"),
+        *((body(*each), "ends within the model's thoughts")
+          for each in (("<think>Is it Lyon", "length"), ("Sure.\n<think>Is it Lyon",))),
         (body("Par", "content_filter"), "content_filter"),
         (body(None, "tool_calls"), "tool_calls"),
         (body(None, refusal="I cannot."), "I cannot."),
@@ -71,8 +70,7 @@ def test_failures_that_another_attempt_would_not_change(found: Any, why: str) ->
     ("found", "why"),
     [
         (body("Par", ""), "broken off: finish_reason ,"),
-        (body("Par", "error"), "finish_reason error"),
-        (body("Par", "network_error"), "finish_reason network_error"),
+        *((body("Par", finish), f"finish_reason {finish}") for finish in ("error", "network_error")),
         ({"error": {"message": "overloaded", "code": 503}}, "in place of a reply: overloaded"),
         ({"choices": [{"error": {"message": "overloaded"}, "message": {"content": "Par"}, "finish_reason": "stop"}]},
             "broken off"),

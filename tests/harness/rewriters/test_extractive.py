@@ -5,7 +5,7 @@ import torch
 
 from common.records import Ranked
 from common.words import words_of
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts
 from harness.rewriters.extractive import JOIN_WORDS, NOTHING_FOUND, NOTHING_JOINS, NOTHING_STAYS, ExtractiveRewriter
@@ -16,6 +16,7 @@ from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
 from tests.helpers.rerag_world import corpus, questions
+from tests.helpers.river_corpus import indexed
 from tests.helpers.table_rewriter import CountingRetriever, WorstFirst
 
 PASSAGES = corpus(60)
@@ -35,9 +36,7 @@ def serving(checkpoints, tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(scope="module")
 def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
-    index = tmp_path_factory.mktemp("index") / "bm25"
-    build_bm25(PASSAGES, index)
-    return Bm25Retriever(index)
+    return indexed(tmp_path_factory.mktemp("index") / "bm25", PASSAGES)
 
 
 def scored(text: str, *log_odds: float) -> list[ScoredWord]:

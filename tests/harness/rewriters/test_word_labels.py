@@ -6,17 +6,12 @@ import pytest
 
 from common.records import Passage, Question, Ranked
 from common.words import words_of
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.rewriters.word_labels import LabelCounts, WordLabeler, gold_recall, interleaved
+from tests.helpers.river_corpus import indexed
 from tests.helpers.small_world import WORDS, corpus
 
 SOUTH, NORTH = Passage.of("south", "kiln kiln"), Passage.of("north", "kiln amber")
 EAST, FAR = Passage.of("east", "amber jetty"), Passage.of("far", "delta glade")
-
-
-def bm25(folder, passages: list[Passage], **options: float) -> Bm25Retriever:
-    build_bm25(passages, folder, **options)
-    return Bm25Retriever(folder)
 
 
 def hits(*passages: Passage) -> list[Ranked]:
@@ -42,7 +37,7 @@ def test_the_value_of_a_query_by_hand() -> None:
 
 def test_changes_by_hand(tmp_path) -> None:
     """ "kiln" finds south, which has it twice, before north; a word of north makes north the first."""
-    index = bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR])
+    index = indexed(tmp_path / "index", [SOUTH, NORTH, EAST, FAR])
     (labels,) = WordLabeler(index, None, 2, 100, 10).label([Question("q1", "The kiln: a Kiln?", support=(NORTH.id,))])
     assert labels.passages == (SOUTH, NORTH)
     assert labels.recall == pytest.approx(100 / 104)
@@ -67,8 +62,8 @@ def test_changes_by_hand(tmp_path) -> None:
 
 def test_random_questions_against_the_definition(tmp_path) -> None:
     rng, passages = random.Random(0), corpus(60)
-    retriever = bm25(tmp_path / "index", passages)
-    other = bm25(tmp_path / "other", passages, k1=0.5, b=0.0)
+    retriever = indexed(tmp_path / "index", passages)
+    other = indexed(tmp_path / "other", passages, k1=0.5, b=0.0)
     questions = []
     for number in range(12):
         text = " ".join(rng.choices([*WORDS, "the", "Zebra!"], k=rng.randint(1, 6)))

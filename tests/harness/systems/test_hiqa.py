@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from common.records import Passage, Ranked
 from documents.records import Segment, as_passage
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.systems.hiqa import HiQa, within_budget
 from tests.helpers.echo_reader import EchoReader
+from tests.helpers.river_corpus import indexed
 
 
 def hits(*lengths: int) -> list[Ranked]:
@@ -41,9 +42,7 @@ def retriever(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
     segments = [
         Segment("alto.pdf", "Alto", (head,), kind, text, text, 2, 2, image=image) for head, kind, text, image in parts
     ]
-    folder = tmp_path_factory.mktemp("index") / "bm25"
-    build_bm25([as_passage(segment, segment.path) for segment in segments], folder)
-    return Bm25Retriever(folder)
+    return indexed(tmp_path_factory.mktemp("index") / "bm25", [as_passage(each, each.path) for each in segments])
 
 
 def test_tables_and_images_come_with_the_answer_and_segments_beyond_the_budget_are_counted(retriever) -> None:

@@ -16,7 +16,7 @@ from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.file import FileRewriter
@@ -32,7 +32,7 @@ from harness.systems.rerag import ReRag
 from tests.helpers.echo_reader import EchoReader
 from tests.helpers.llm_world import reading_rows
 from tests.helpers.rerag_world import write_serving
-from tests.helpers.river_corpus import PASSAGES, gold_scorer
+from tests.helpers.river_corpus import PASSAGES, gold_scorer, indexed
 from tests.helpers.scripted_lm import ScriptedLm
 
 ASKED = [Question("q", "alba river")]
@@ -57,8 +57,7 @@ class Made:
         return self.serving(estimator=False)
 
     def other_index(self) -> Bm25Retriever:
-        build_bm25([PASSAGES["Alba"]], self.folder / "other")
-        return Bm25Retriever(self.folder / "other")
+        return indexed(self.folder / "other", [PASSAGES["Alba"]])
 
     def file(self, content: str) -> Path:
         """Of a prompt, a pool of strategies, rewrites or questions."""

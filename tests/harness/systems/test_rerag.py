@@ -8,12 +8,13 @@ import pytest
 
 from common.records import Question, Ranked
 from harness.readers.t5 import ContextReader
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.systems.rerag import UNANSWERABLE, ReRag
 from models.calibration import Calibration
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.river_corpus import indexed
 from tests.helpers.table_rewriter import CountingRetriever
 from tests.helpers.tolerances import fp32_tolerance, model_close, model_tolerance
 
@@ -37,8 +38,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
 
 @pytest.fixture(scope="module")
 def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
-    build_bm25(PASSAGES, index := tmp_path_factory.mktemp("index") / "bm25")
-    return Bm25Retriever(index)
+    return indexed(tmp_path_factory.mktemp("index") / "bm25", PASSAGES)
 
 
 @pytest.fixture(scope="module")
