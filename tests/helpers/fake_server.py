@@ -107,9 +107,7 @@ class WebServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def web_server(
-    routes: Mapping[str, Route], address: str = "127.0.0.1", port: int = 0, certificate: Path | None = None
-) -> Iterator[WebServer]:
+def web_server(routes: Mapping[str, Route], address="127.0.0.1", port=0, certificate=None) -> Iterator[WebServer]:
     """Run a server while the `with` block runs.
 
     Args:

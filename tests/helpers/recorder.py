@@ -26,9 +26,7 @@ class StepRecorder(pl.Callback):
     def __init__(self) -> None:
         self.steps: list[dict[str, Any]] = []
 
-    def on_before_optimizer_step(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: Optimizer
-    ) -> None:
+    def on_before_optimizer_step(self, trainer, pl_module: pl.LightningModule, optimizer: Optimizer) -> None:
         """Weights and their gradients by name, and the rate of every parameter group."""
         named = [*pl_module.named_parameters()]
         gradients = {name: parameter.grad.clone() for name, parameter in named if parameter.grad is not None}

@@ -38,10 +38,7 @@ def write_jsonl(path: Path, passages: list[Passage]) -> Path:
     return path
 
 
-def write_encoder(
-    folder: Path, seed: int = 0, pooling: str = "mean", normalize: bool = True, prompts: dict[str, str] | None = None,
-    max_tokens: int = 16,
-) -> str:  # fmt: skip
+def write_encoder(folder: Path, seed=0, pooling="mean", normalize=True, prompts=None, max_tokens=16) -> str:
     """A folder with a random BERT in sentence-transformers' layout."""
     import torch
     from transformers import BertConfig, BertModel, BertTokenizer

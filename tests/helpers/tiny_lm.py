@@ -136,9 +136,7 @@ def save_plain_lm(folder: Path) -> Path:
     return folder
 
 
-def train(
-    network: transformers.PreTrainedModel, rows: Sequence[tuple[list[int], list[int]]], pad_id: int, batch: int = BATCH
-) -> None:
+def train(network: transformers.PreTrainedModel, rows: Sequence[tuple], pad_id: int, batch: int = BATCH) -> None:
     """Train on the replies of (prompt ids, reply ids), in place; the network is in evaluation mode afterwards."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=STEPS, pct_start=0.2)
