@@ -29,7 +29,7 @@ def test_the_body_of_a_request() -> None:
         options={"temperature": None, "seed": None, "reasoning_effort": "low"},
     ).request(Chat.of("u", 5, 0.7, 3))  # fmt: skip
     assert body == {
-        "messages": [{"role": "user", "content": "u"}], "max_completion_tokens": 105,
+        "model": "m", "messages": [{"role": "user", "content": "u"}], "max_completion_tokens": 105,
         "reasoning_effort": "low",
     }  # fmt: skip
     assert endpoint().request(Chat.of("u", temperature=0.7, sample=3))["seed"] == 3
