@@ -12,12 +12,11 @@ from harness.evaluation.tables import ReportTable
 from models.rerag.marginal_reader import AnswerMatrix
 
 FEW = Bootstrap(resamples=200)
+Numbers = Sequence[float]
 NAN = float("nan")
 
 
-def made_pool(
-    number: int, holds: str, retriever: Sequence[float], relevance: Sequence[float], written: Sequence[str], gold: str
-) -> CandidateSet:
+def made_pool(number: int, holds: str, retriever: Numbers, relevance: Numbers, written: Sequence[str], gold: str):
     """A pool of short texts, all of them read; each candidate is certain under its own context, e^-9 elsewhere."""
     passages = tuple(Passage.of(f"t{number}", f"{'yes' if mark == '1' else 'no'} {i}") for i, mark in enumerate(holds))
     candidates = tuple(dict.fromkeys(written))

@@ -61,17 +61,6 @@ class Handler(BaseHTTPRequestHandler):
 
     do_POST = do_GET
 
-    def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Status line and headers."""
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def chunk(self, data: bytes) -> None:
-        """A part of a body with `Transfer-Encoding: chunked`."""
-        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -118,9 +107,7 @@ class WebServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def web_server(
-    routes: Mapping[str, Route], address: str = "127.0.0.1", port: int = 0, certificate: Path | None = None
-) -> Iterator[WebServer]:
+def web_server(routes: Mapping[str, Route], address="127.0.0.1", port=0, certificate=None) -> Iterator[WebServer]:
     """Run a server while the `with` block runs.
 
     Args:
@@ -146,8 +133,11 @@ def answer(body: bytes, status: int = 200, kind: str = "text/html; charset=utf-8
     """A whole response; of headers, `_` is written `-`."""
 
     def route(handler: Handler, _: Asked) -> None:
+        handler.send_response(status)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        handler.begin(status, {"Content-Type": kind, "Content-Length": str(len(body)), **given})
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **given}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
         handler.wfile.write(body)
 
     return route
@@ -162,10 +152,8 @@ def page(title: str, *paragraphs: str) -> Route:
     """A page of HTML with a menu around its text."""
     text = "".join(f"<p>{each}</p>" for each in paragraphs)
     menu = "<nav><ul><li><a href='/a'>Home</a></li><li><a href='/b'>Imprint</a></li></ul></nav>"
-    html = (
-        f"<html><head><title>{title}</title></head><body>{menu}<article><h1>{title}</h1>{text}</article></body></html>"
-    )
-    return answer(html.encode())
+    article = f"<article><h1>{title}</h1>{text}</article>"
+    return answer(f"<html><head><title>{title}</title></head><body>{menu}{article}</body></html>".encode())
 
 
 @cache
@@ -174,52 +162,28 @@ def bomb(mebibytes: int) -> Route:
     return answer(gzip.compress(bytes(mebibytes * 2**20)), Content_Encoding="gzip")
 
 
-def endless(handler: Handler, _: Asked) -> None:
-    """A body without end, as fast as it is read."""
-    handler.begin(200, {"Content-Type": "text/html", "Transfer-Encoding": "chunked"})
-    while True:
-        handler.chunk(b"<p>more and more</p>" * 3000)
+def raw(first: str, part: bytes = b"", times: int = 1, pause: float = 0.0) -> Route:
+    """Bytes, then so many more after pauses; then the connection is closed."""
+
+    def route(handler: Handler, _: Asked) -> None:
+        handler.close_connection = True
+        handler.wfile.write(first.encode())
+        for _ in range(times):
+            time.sleep(pause)
+            handler.wfile.write(part)
+
+    return route
 
 
-def stall(handler: Handler, _: Asked) -> None:
-    """Nothing, for longer than a client should wait."""
-    time.sleep(HANGS_SECONDS)
-    handler.close_connection = True
-
-
-def drip(handler: Handler, _: Asked) -> None:
-    """A byte now and then, for longer than a client should wait."""
-    handler.begin(200, {"Content-Type": "text/html", "Content-Length": "1000000"})
-    for _ in range(int(HANGS_SECONDS / 0.05)):
-        handler.wfile.write(b" ")
-        time.sleep(0.05)
-
-
-def drip_headers(handler: Handler, _: Asked) -> None:
-    """Headers that come a byte at a time."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    for _ in range(int(HANGS_SECONDS / 0.05)):
-        handler.wfile.write(b"x")
-        time.sleep(0.05)
-
-
-def huge_header(handler: Handler, _: Asked) -> None:
-    """A header of many megabytes."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
-    for _ in range(1000):
-        handler.wfile.write(b"x" * 100_000)
-
-
-def no_response(handler: Handler, _: Asked) -> None:
-    """The connection is closed at once."""
-    handler.close_connection = True
-
-
-def cut_off(handler: Handler, _: Asked) -> None:
-    """Half of a body."""
-    handler.begin(200, {"Content-Type": "text/html", "Content-Length": "1000"})
-    handler.wfile.write(b"<html>")
-    handler.close_connection = True
+BEGIN, DRIPS = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n", int(HANGS_SECONDS / 0.05)
+PIECE = b"<p>more and more</p>" * 3000
+endless = raw(f"{BEGIN}Transfer-Encoding: chunked\r\n\r\n", b"%x\r\n%b\r\n" % (len(PIECE), PIECE), 10**9)
+stall = raw("", b"", 1, HANGS_SECONDS)  # longer than a client should wait, as what follows
+drip = raw(f"{BEGIN}Content-Length: 1000000\r\n\r\n", b" ", DRIPS, 0.05)
+drip_headers = raw(f"{BEGIN}X-Slow: ", b"x", DRIPS, 0.05)
+huge_header = raw(f"{BEGIN}X-Long: ", b"x" * 100_000, 1000)
+no_response = raw("")
+cut_off = raw(f"{BEGIN}Content-Length: 1000\r\n\r\n<html>")  # half of a body
 
 
 @dataclass(kw_only=True)
@@ -251,14 +215,6 @@ class Service:
         with handler.server.lock:
             self.answered[text] += 1
 
-    def text(self, asked: Asked) -> str:
-        """What is asked."""
-        raise NotImplementedError
-
-    def body(self, text: str, asked: Asked) -> bytes:
-        """The answer."""
-        raise NotImplementedError
-
     def fault(self, route: Route, asked: Asked) -> Route:
         """A fault as a route."""
         return route
@@ -287,19 +243,24 @@ class Searches(Service):
         return json.dumps({"web": {"results": listed}} if self.shape == "brave" else {"results": listed}).encode()
 
 
-CODES = {"429": 429, "429 second": 429, "429 date": 429, "500": 500, "503 html": 503, "408": 408, "409": 409,
-         "400": 400, "413": 413, "403": 403, "quota": 429, "404": 404}  # fmt: skip
-BODIES = {"invalid": b"{nonsense", "empty": b'{"choices": null}', "200 error": b'{"error": {"message": "crashed"}}'}
 SLOW = {"stall": stall, "drip": drip}  # beyond the deadline of an attempt
-PASSING = ("429", "429 date", "500", "503 html", "408", "409", "cut", "no response", "invalid", "half", "empty",
-           "200 error", "broken off")  # an attempt may succeed after each; it costs one retry  # fmt: skip
-LASTING = {  # a response with another message or reason in place of the reply, which no further attempt would change
-    "empty stop": {"message": {"content": ""}},
-    "empty length": {"message": {"content": None, "reasoning_content": "Paris, for"}, "finish_reason": "length"},
-    "thinking": {"message": {"content": "<think>Is it Lyon?"}, "finish_reason": "length"},
-    "filtered": {"message": {"content": None}, "finish_reason": "content_filter"},
-    "tool": {"message": {"content": None}, "finish_reason": "tool_calls"},
-    "refusal": {"message": {"content": None, "refusal": "I cannot help with that."}},
+PASSING = ("429", "429 date", "500", "503 html", "408", "409", "cut", "no response", "invalid", "half")  # costs a retry
+LASTING = ("400", "refusal")  # which no further attempt would change
+REFUSAL = {"content": None, "refusal": "I cannot help with that."}
+
+
+def _error(status: int, message: str, code: str | None = None, **headers: str) -> Route:
+    """In the form of OpenAI."""
+    return answer(json.dumps({"error": {"message": message, "code": code}}).encode(), status, JSON, **headers)
+
+
+ROUTES = {
+    **SLOW,
+    "cut": cut_off,
+    "no response": no_response,
+    "503 html": answer(b"<html>\n<h1>Service Unavailable</h1></html>", 503),
+    "quota": _error(429, "You exceeded your current quota", "insufficient_quota"),
+    "invalid": answer(b"{nonsense", kind=JSON),
 }
 
 
@@ -351,29 +312,14 @@ class Chats(Service):
 
     def fault(self, route: str, asked: Asked) -> Route:
         """One of the ways in which endpoints fail."""
-        text = self.text(asked)
-        if route in CODES:
-            after = {"429": "0.05", "429 second": "1", "429 date": formatdate(time.time() + 1, usegmt=True)}.get(route)
-            headers = {"Retry_After": after} if after else {}
-            if route == "503 html":
-                return answer(b"<html>\n<h1>Service Unavailable</h1></html>", 503)
-            if route == "quota":
-                return _error(429, "You exceeded your current quota", "insufficient_quota")
-            return _error(CODES[route], f"no luck\nwith {asked.headers.get('Authorization')}", **headers)
-        if route in LASTING:
-            return answer(self.body(text, asked, **LASTING[route]), kind=JSON)
-        if route == "broken off":
-            return answer(self.body(text, asked, finish_reason="error"), kind=JSON)
-        if route == "half":
-            return answer(self.body(text, asked)[:-40], kind=JSON)
-        if route in BODIES:
-            return answer(BODIES[route], kind=JSON)
-        return {**SLOW, "cut": cut_off, "no response": no_response}[route]
-
-
-def _error(status: int, message: str, code: str | None = None, **headers: str) -> Route:
-    """In the form of OpenAI."""
-    return answer(json.dumps({"error": {"message": message, "code": code}}).encode(), status, JSON, **headers)
+        if route in ROUTES:
+            return ROUTES[route]
+        if route in ("refusal", "half"):
+            whole = self.body(self.text(asked), asked, **({"message": REFUSAL} if route == "refusal" else {}))
+            return answer(whole[:-40] if route == "half" else whole, kind=JSON)
+        after = {"429": "0.05", "429 date": formatdate(time.time() + 1, usegmt=True)}.get(route)
+        words = f"no luck\nwith {asked.headers.get('Authorization')}"
+        return _error(int(route[:3]), words, **({"Retry_After": after} if after else {}))
 
 
 @dataclass(frozen=True)
@@ -390,16 +336,13 @@ class ChatServer:
 
     def counts(self) -> dict[str, Any]:
         """Requests and answers by last message so far, and the largest number of requests at once."""
-        chats = self.chats
-        return {
-            "requests": Counter(chats.requests), "answered": Counter(chats.answered), "max_at_once": self.server.most
-        }  # fmt: skip
+        requests, answered = Counter(self.chats.requests), Counter(self.chats.answered)
+        return {"requests": requests, "answered": answered, "max_at_once": self.server.most}
 
     def client(self, folder: Path | None, **options: Any) -> ChatEndpoint:
         """A client whose key is in TEST_LLM_KEY."""
-        return ChatEndpoint(
-            "tiny", **{"base_url": self.base_url, "key_variable": "TEST_LLM_KEY", "cache": folder, **options}
-        )
+        given = {"base_url": self.base_url, "key_variable": "TEST_LLM_KEY", "cache": folder}
+        return ChatEndpoint("tiny", **{**given, **options})
 
 
 @contextmanager

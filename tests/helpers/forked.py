@@ -26,12 +26,11 @@ import torch
 ROOT = Path(__file__).parents[2]
 # A process of its own gets as many threads as this one, or its runs would not repeat ours to the last bit.
 SAME_THREADS = {name: str(torch.get_num_threads()) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+Done = subprocess.CompletedProcess[str]
 LIMIT_S, GRACE_S = 1200, 10  # of a process, and of the others after one has failed
 
 
-def forked(
-    module: str, folder: Path, *arguments: str, processes: int = 1, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def forked(module: str, folder: Path, *arguments: str, processes: int = 1, **environment: str) -> Done:
     """Run a module in `folder` by so many processes; the first exit code that is not 0, and what all have printed."""
     server = _server()
     assert server.stdin is not None

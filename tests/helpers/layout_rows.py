@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -94,6 +95,13 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )
+
+
+def hotpot_row(id_: str, question: str, answer: str, gold: Iterable[str], context: Iterable[Sequence[str]]) -> dict:
+    """A row in HotpotQA's layout: titles of gold passages, and passages by title and text."""
+    facts, passages = [[title, 0] for title in gold], [[title, [text]] for title, text in context]
+    row = {"_id": id_, "question": question, "answer": answer, "supporting_facts": facts, "context": passages}
+    return row | {"type": "bridge", "level": "hard"}
 
 
 def as_list(rows: list) -> str:

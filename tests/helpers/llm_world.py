@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 from common.records import Passage, Question
+from tests.helpers.layout_rows import hotpot_row
 from tests.helpers.tiny_lm import ATTRIBUTES, PLACES, VALUES, document, question
 
 PROMPT = """\
@@ -30,22 +31,12 @@ def reading_rows(count: int = 8, passages: int = 4, seed: int = 0) -> list[dict]
     chance, rows = random.Random(seed), []
     for number in range(count):
         attribute, place = chance.choice(ATTRIBUTES), PLACES[number % len(PLACES)]
-        values = [*chance.sample(VALUES, passages - 1)]
+        values = chance.sample(VALUES, passages - 1)
         values.append(values[0])  # two passages agree
         titles = [f"{place} {letter}" for letter in "ABCDEFGH"[:passages]]
-        rows.append(
-            {
-                "_id": f"q{number}",
-                "question": question(attribute, place),
-                "answer": values[0],
-                "supporting_facts": [[titles[0], 0]],
-                "context": [
-                    [title, [document(attribute, place, value)]] for title, value in zip(titles, values, strict=True)
-                ],
-                "type": "bridge",
-                "level": "easy",
-            }
-        )
+        texts = [document(attribute, place, value) for value in values]
+        context = zip(titles, texts, strict=True)
+        rows.append(hotpot_row(f"q{number}", question(attribute, place), values[0], titles[:1], context))
     return rows
 
 

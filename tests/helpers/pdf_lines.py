@@ -9,12 +9,15 @@ LEADING = 12.0  # points between lines of the text
 WIDTH = 5.0  # of a character, points
 
 
+def box_of(text: str, left: float, baseline: float, size: float) -> Box:
+    """Of characters that are half as wide as high."""
+    return Box(left, baseline - 0.8 * size, left + 0.5 * size * len(text), baseline + 0.2 * size)
+
+
 def word(text: str, left: float, baseline: float, size: float = 10.0, **style: Any) -> PageWord:
-    """A word whose characters are half as wide as high."""
-    box = Box(left, baseline - 0.8 * size, left + 0.5 * size * len(text), baseline + 0.2 * size)
-    return PageWord(
-        text, box, size, style.pop("font", "Times"), style.pop("bold", False), style.pop("italic", False), **style
-    )
+    """A word."""
+    style = {"font": "Times", "bold": False, "italic": False} | style
+    return PageWord(text, box_of(text, left, baseline, size), size, **style)
 
 
 def words(text: str, left: float, baseline: float, size: float = 10.0, **style: Any) -> list[PageWord]:
@@ -29,21 +32,27 @@ def words(text: str, left: float, baseline: float, size: float = 10.0, **style: 
 
 def line(text: str, baseline: float, left: float = 50.0, size: float = 10.0, **given: Any) -> Line:
     """A line; its column runs from 50 to 350 unless other edges are given."""
-    box = Box(left, baseline - 0.8 * size, left + 0.5 * size * len(text), baseline + 0.2 * size)
     values: dict[str, Any] = {"page": 1, "font": "Times", "cell": 0.5 * size} | given
-    return Line(
-        text, box, left=values.pop("column_left", 50.0), right=values.pop("column_right", 350.0), size=size, **values
-    )
+    edges = {"left": values.pop("column_left", 50.0), "right": values.pop("column_right", 350.0)}
+    return Line(text, box_of(text, left, baseline, size), size=size, **edges, **values)
 
 
-def prose(
-    baseline: float,
-    count: int,
-    text: str = "The pump moves the water through the housing while the motor",
-    **given: Any,
-) -> list[Line]:
+FULL = "The pump moves the water through the housing while the motor"
+
+
+def prose(baseline: float, count: int, text: str = FULL, **given: Any) -> list[Line]:
     """Full lines of text below each other."""
     return [line(text, baseline + LEADING * at, **given) for at in range(count)]
+
+
+NUMBERS: dict[str, tuple[str, type]] = {"x": ("left", float), "p": ("pieces", int), "l": ("lead", int)}
+STYLES: dict[str, dict[str, Any]] = {
+    "b": {"bold": True},
+    "i": {"italic": True},
+    "m": {"monospaced": True, "font": "Courier"},
+    "c": {"color": (0, 0, 90)},
+    ">": {"left": 400.0, "column_left": 400.0, "column_right": 700.0},
+}
 
 
 def laid_out(script: str) -> list[Line]:
@@ -74,29 +83,17 @@ def laid_out(script: str) -> list[Line]:
         options: dict[str, Any] = {"page": page}
         above = 24.0 if kind in ("h", "#") else LEADING
         for one in filter(None, given):
-            match one[0], one[1:]:
-                case "+", points:
-                    above = float(points)
-                case "y", points:
-                    baseline, above = float(points), 0.0
-                case "x", points:
-                    options["left"] = float(points)
-                case "p", pieces:
-                    options["pieces"] = int(pieces)
-                case "l", lead:
-                    options["lead"] = int(lead)
-                case "c", _:
-                    options["color"] = (0, 0, 90)
-                case ">", _:
-                    options |= {"left": 400.0, "column_left": 400.0, "column_right": 700.0}
-                case "b" | "i" | "m" as name, _:
-                    options[{"b": "bold", "i": "italic", "m": "monospaced"}[name]] = True
-                    options |= {"font": "Courier"} if name == "m" else {}
-                case _:
-                    options["size"] = float(one)
-        found += prose(
-            baseline + above, count, **({"text": text.strip(" ")} if bar and text != " ~" else {}), **options
-        )
+            if one[0] == "+":
+                above = float(one[1:])
+            elif one[0] == "y":
+                baseline, above = float(one[1:]), 0.0
+            elif one[0] in NUMBERS:
+                name, kind_of = NUMBERS[one[0]]
+                options[name] = kind_of(one[1:])
+            else:
+                options |= STYLES.get(one[0]) or {"size": float(one)}
+        options |= {"text": text.strip(" ")} if bar and text != " ~" else {}
+        found += prose(baseline + above, count, **options)
         baseline = found[-1].baseline + (6 if kind in ("h", "#") else 0)
         if kind == "#":
             found += prose(baseline + LEADING, 4, page=page)

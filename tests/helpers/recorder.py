@@ -26,21 +26,13 @@ class StepRecorder(pl.Callback):
     def __init__(self) -> None:
         self.steps: list[dict[str, Any]] = []
 
-    def on_before_optimizer_step(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: Optimizer
-    ) -> None:
+    def on_before_optimizer_step(self, trainer, pl_module: pl.LightningModule, optimizer: Optimizer) -> None:
         """Weights and their gradients by name, and the rate of every parameter group."""
-        self.steps.append(
-            {
-                "gradients": {
-                    name: parameter.grad.clone()
-                    for name, parameter in pl_module.named_parameters()
-                    if parameter.grad is not None
-                },
-                "weights": {name: parameter.detach().clone() for name, parameter in pl_module.named_parameters()},
-                "rates": [group["lr"] for group in optimizer.param_groups],
-            }
-        )
+        named = [*pl_module.named_parameters()]
+        gradients = {name: parameter.grad.clone() for name, parameter in named if parameter.grad is not None}
+        weights = {name: parameter.detach().clone() for name, parameter in named}
+        rates = [group["lr"] for group in optimizer.param_groups]
+        self.steps.append({"gradients": gradients, "weights": weights, "rates": rates})
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Rank 0 writes."""

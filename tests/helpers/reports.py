@@ -9,21 +9,23 @@ from typing import Any
 Key = tuple[str, str, str]  # table, row, column
 
 
+def _rows(out: Path) -> list[dict[str, str]]:
+    with (out / "report.csv").open(encoding="utf-8", newline="") as file:
+        return [*csv.DictReader(file)]
+
+
+def _key(row: dict[str, str]) -> Key:
+    return row["table"], row["row"], row["column"]
+
+
 def cells(out: Path, source: str = "ours") -> dict[Key, float]:
     """The values of report.csv; NaN where something was not measured."""
-    with (out / "report.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            (row["table"], row["row"], row["column"]): float(row["value"] or "nan")
-            for row in csv.DictReader(file)
-            if row["source"] == source
-        }
+    return {_key(row): float(row["value"] or "nan") for row in _rows(out) if row["source"] == source}
 
 
 def reasons(out: Path) -> dict[Key, str]:
     """Why cells of report.csv have no value."""
-    with (out / "report.csv").open(encoding="utf-8", newline="") as file:
-        rows = [*csv.DictReader(file)]
-    return {(row["table"], row["row"], row["column"]): row["note"].partition(": ")[2] for row in rows if row["note"]}
+    return {_key(row): row["note"].partition(": ")[2] for row in _rows(out) if row["note"]}
 
 
 def measured_cells(out: Path) -> dict[Key, float]:

@@ -18,17 +18,13 @@ def fid_rows(count: int, seed: int = 0) -> list[dict]:
     rows = []
     for number in range(count):
         asked, answer, *others = rng.sample(NAMES, 7)
-        contexts = [
-            {"title": asked, "text": f"the director of {asked} is {answer} .", "isgold": True},
-            *({"title": o, "text": f"{o} was born in the city of {rng.choice(NAMES)} . " * rng.randint(1, 3),
-                "isgold": False}
-              for o in others[: rng.randint(2, 5)]),
-        ]  # fmt: skip
+        contexts = [(asked, f"the director of {asked} is {answer} .", True)]
+        for o in others[: rng.randint(2, 5)]:
+            contexts.append((o, f"{o} was born in the city of {rng.choice(NAMES)} . " * rng.randint(1, 3), False))
         rng.shuffle(contexts)
-        rows.append(
-            {"id": f"{seed}-{number}", "question": f"who is the director of {asked}", "answers": [answer],
-            "ctxs": contexts}
-        )  # fmt: skip
+        ctxs = [{"title": title, "text": text, "isgold": gold} for title, text, gold in contexts]
+        question = f"who is the director of {asked}"
+        rows.append({"id": f"{seed}-{number}", "question": question, "answers": [answer], "ctxs": ctxs})
     return rows
 
 

@@ -11,6 +11,7 @@ from datamodules.dmqr import RewriteData, RewriteDataFile
 from harness.retrievers.bm25 import build_bm25
 from tests.conftest import NAMES
 from tests.helpers import tiny_runs
+from tests.helpers.layout_rows import hotpot_row
 from tests.helpers.tiny_runs import set_up
 from trainers.dmqr import RewriterTrainer
 
@@ -21,14 +22,12 @@ def rows(count: int) -> list[dict[str, Any]]:
     for number in range(count):
         one, two = rng.sample(NAMES, 2)
         question = f"who is {one} of the film {two} in the city"
-        if number % 3 == 0:
-            made.append({"question": question, "strategy": "decomposition", "rewrite": f"{one} ; {two}"})
-        elif number % 3 == 1:
-            made.append({"question": question, "strategy": "gqr", "rewrite": f"{one} film {two}"})
-        else:
-            made.append(
-                {"question": f"who is of {two}", "strategy": "gqr", "rewrite": two, "history": [f"is {one} born", one]}
-            )
+        kinds = [
+            {"question": question, "strategy": "decomposition", "rewrite": f"{one} ; {two}"},
+            {"question": question, "strategy": "gqr", "rewrite": f"{one} film {two}"},
+            {"question": f"who is of {two}", "strategy": "gqr", "rewrite": two, "history": [f"is {one} born", one]},
+        ]
+        made.append(kinds[number % 3])
     return made
 
 
@@ -62,10 +61,7 @@ def write_run(folder: Path, model: Path) -> None:
 def gold_of(row: dict[str, Any]) -> dict[str, Any]:
     """HotpotQA's row of a question: a gold passage for each of its names, in other words than the question's."""
     names = [word for word in row["question"].split() if word.startswith("name")]
-    return {
-        "_id": row["question"], "question": row["question"], "answer": "x", "supporting_facts": [[n, 0] for n in names],
-        "context": [[n, [f"{n} was born"]] for n in names],
-    }  # fmt: skip
+    return hotpot_row(row["question"], row["question"], "x", names, [(name, f"{name} was born") for name in names])
 
 
 def write_gold(folder: Path) -> tuple[str, ...]:

@@ -12,21 +12,20 @@ from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import ReportTable
 from harness.systems.dmqr import Dmqr
 from tests.helpers.small_world import WORDS, corpus
-from tests.helpers.studied import rows_of
 from tests.helpers.word_scorer import WordScorer
 
 STRATEGIES = ("kwr", "par", "cce")
 CHANCE = random.Random(5)
 CORPUS = corpus(150)
 
-ASKED = [
-    Question(
-        f"q{number}", " ".join(CHANCE.sample(WORDS, 3)), (CHANCE.choice(WORDS),), tuple(CORPUS),
-        tuple(each.id for each in CHANCE.sample(CORPUS, 2)),
-    )
-    for number in range(9)
-]  # fmt: skip
 
+def question(number: int) -> Question:
+    """Three words, one of which is its answer, and two gold passages."""
+    text, answers = " ".join(CHANCE.sample(WORDS, 3)), (CHANCE.choice(WORDS),)
+    return Question(f"q{number}", text, answers, tuple(CORPUS), tuple(each.id for each in CHANCE.sample(CORPUS, 2)))
+
+
+ASKED = [question(number) for number in range(9)]
 TABLE = {
     each.text: {
         name: [" ".join(CHANCE.sample(WORDS, 2)) for _ in range(CHANCE.choice((1, 1, 2)))]
@@ -62,6 +61,7 @@ def table(found: MeasuredSystem, name: str) -> ReportTable:
 
 def value(found: MeasuredSystem, name: str, row: str, column: str) -> float:
     """The figure in a row and a column of a table."""
-    figure = rows_of(found.findings.tables, name)[row][table(found, name).columns.index(column)]
-    assert figure is not None
-    return figure
+    of = table(found, name)
+    cell = of.rows[row][of.columns.index(column)]
+    assert cell is not None
+    return cell.value

@@ -5,10 +5,12 @@ BM25 finds the first passage of a question, and the second only through it.
 
 import json
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from common.records import Passage
-from harness.retrievers.bm25 import build_bm25
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from tests.helpers.layout_rows import hotpot_row, source
 
 TEXTS = {
     "Alba": "alba river joins brune",
@@ -56,25 +58,17 @@ def gold_scorer() -> TableScorer:
     return TableScorer(*pairs, *(pair[::-1] for pair in pairs))
 
 
+def indexed(folder: Path, passages: Iterable[Passage], **options: float) -> Bm25Retriever:
+    """BM25 over these passages."""
+    build_bm25(passages, folder, **options)
+    return Bm25Retriever(folder)
+
+
 def write_index(folder: Path) -> Path:
-    build_bm25(PASSAGES.values(), folder / "bm25")
-    return folder / "bm25"
+    return indexed(folder / "bm25", PASSAGES.values()).folder
 
 
 def write_questions(folder: Path, questions=QUESTIONS) -> Path:
     """The questions in HotpotQA's layout."""
-    rows = [
-        {
-            "_id": id_,
-            "question": text,
-            "answer": "ocean",
-            "type": kind,
-            "level": "hard",
-            "supporting_facts": [[title, 0] for title in gold],
-            "context": [[title, [body]] for title, body in TEXTS.items()],
-        }
-        for id_, text, kind, gold in questions
-    ]
-    file = folder / "questions.json"
-    file.write_text(json.dumps(rows), encoding="utf-8")
-    return file
+    rows = [hotpot_row(id_, text, "ocean", gold, TEXTS.items()) | {"type": kind} for id_, text, kind, gold in questions]
+    return Path(source(folder, json.dumps(rows), "questions.json"))

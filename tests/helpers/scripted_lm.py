@@ -105,9 +105,7 @@ POOL = {
         {"name": "kwr", "title": "Keywords", "description": "Its keywords.", "guideline": "for all."},
         {"name": "par", "title": "Answer", "description": "An answer.", "guideline": "for rivers."},
     ],
-    "demonstrations": [
-        {"question": "?", "rewrites": {"kwr": "river", "par": "The river"}, "reason": "river"},
-    ],
+    "demonstrations": [{"question": "?", "rewrites": {"kwr": "river", "par": "The river"}, "reason": "river"}],
 }
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partialmethod
 from typing import Any
 
 import pytorch_lightning as pl
@@ -21,42 +22,30 @@ class SignalAt(Callback):
     def __init__(self, hook: str, step: int = 0, name: str = "SIGTERM", rank: int = 0) -> None:
         self.hook, self.step, self.name, self.rank, self.sent = hook, step, name, rank, False
 
-    def _at(self, hook: str, trainer: pl.Trainer) -> None:
+    def at(self, hook: str, trainer: pl.Trainer, *_: Any) -> None:
+        """In the hook: send it, if this is the moment."""
         if hook != self.hook or self.sent or trainer.global_step < self.step or trainer.global_rank != self.rank:
+            return
+        if trainer.sanity_checking and hook in ("on_validation_batch_end", "on_validation_end"):
             return
         self.sent = True
         twice = self.name == "KeyboardInterrupt"
         for _ in range(1 + twice):
             os.kill(os.getpid(), signal.SIGINT if twice else getattr(signal, self.name))
 
-    def on_sanity_check_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        self._at("on_sanity_check_end", trainer)
 
-    def on_train_batch_start(self, trainer: pl.Trainer, *args: Any) -> None:
-        self._at("on_train_batch_start", trainer)
-
-    def on_before_optimizer_step(self, trainer: pl.Trainer, *args: Any) -> None:
-        self._at("on_before_optimizer_step", trainer)
-
-    def on_train_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
-        self._at("on_train_batch_end", trainer)
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        self._at("on_train_epoch_end", trainer)
-
-    def on_validation_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        self._at("on_validation_start", trainer)
-
-    def on_validation_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
-        if not trainer.sanity_checking:
-            self._at("on_validation_batch_end", trainer)
-
-    def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        if not trainer.sanity_checking:
-            self._at("on_validation_end", trainer)
-
-    def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        self._at("on_fit_end", trainer)
+for _hook in (
+    "on_sanity_check_end",
+    "on_train_batch_start",
+    "on_before_optimizer_step",
+    "on_train_batch_end",
+    "on_train_epoch_end",
+    "on_validation_start",
+    "on_validation_batch_end",
+    "on_validation_end",
+    "on_fit_end",
+):
+    setattr(SignalAt, _hook, partialmethod(SignalAt.at, _hook))
 
 
 def signal_at(**arguments: object) -> list[str]:

@@ -38,44 +38,29 @@ def write_jsonl(path: Path, passages: list[Passage]) -> Path:
     return path
 
 
-def write_encoder(
-    folder: Path, seed: int = 0, pooling: str = "mean", normalize: bool = True, prompts: dict[str, str] | None = None,
-    max_tokens: int = 16,
-) -> str:  # fmt: skip
+def write_encoder(folder: Path, seed=0, pooling="mean", normalize=True, prompts=None, max_tokens=16) -> str:
     """A folder with a random BERT in sentence-transformers' layout."""
     import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from transformers import BertConfig, BertModel, BertTokenizer
 
     torch.manual_seed(seed)
     vocabulary = {word: i for i, word in enumerate([*SPECIALS, *WORDS, "query", ":"])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
-    ).save_pretrained(folder)
+    BertTokenizer(vocab=vocabulary, mask_token=None).save_pretrained(folder)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     config = BertConfig(vocab_size=len(vocabulary), max_position_embeddings=32, initializer_range=0.5, **sizes)
     BertModel(config).save_pretrained(folder)
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
-    paths = ["", "1_Pooling", "2_Normalize"]
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", **({"2_Normalize": "Normalize"} if normalize else {})}
     modules = [
-        {"idx": i, "name": str(i), "path": paths[i], "type": f"sentence_transformers.models.{kind}"}
-        for i, kind in enumerate(kinds)
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (path, kind) in enumerate(kinds.items())
     ]
     (folder / "1_Pooling").mkdir()
-    pooling_config = {
-        "word_embedding_dimension": 16,
-        **{f"pooling_mode_{mode}": mode.startswith(pooling) for mode in ("cls_token", "mean_tokens", "max_tokens")},
-    }
-    for name, value in [
-        ("modules.json", modules),
-        ("1_Pooling/config.json", pooling_config),
-        ("sentence_bert_config.json", {"max_seq_length": max_tokens, "do_lower_case": False}),
-        ("config_sentence_transformers.json", {"prompts": prompts or {}, "similarity_fn_name": "cosine"}),
-    ]:
+    modes = {f"pooling_mode_{mode}": mode.startswith(pooling) for mode in ("cls_token", "mean_tokens", "max_tokens")}
+    for name, value in {
+        "modules.json": modules,
+        "1_Pooling/config.json": {"word_embedding_dimension": 16, **modes},
+        "sentence_bert_config.json": {"max_seq_length": max_tokens, "do_lower_case": False},
+        "config_sentence_transformers.json": {"prompts": prompts or {}, "similarity_fn_name": "cosine"},
+    }.items():
         (folder / name).write_text(json.dumps(value), encoding="utf-8")
     return str(folder)

@@ -26,13 +26,9 @@ class TableRewriter:
         """One record per question."""
         self.asked.append([each.text for each in questions])
         costs = {"model_calls": 1.0, "tokens": 7.0, "reply_tokens": 3.0}
-        return [
-            with_fallbacks(
-                each.text, strategies, {name: tuple(q) for name, q in self.table.get(each.text, {}).items()},
-                "it is missing", self.reason, costs,
-            )
-            for each in questions
-        ]  # fmt: skip
+        made = [{name: tuple(q) for name, q in self.table.get(each.text, {}).items()} for each in questions]
+        pairs = zip(questions, made, strict=True)
+        return [with_fallbacks(q.text, strategies, own, "it is missing", self.reason, costs) for q, own in pairs]
 
 
 class TableRetriever:

@@ -17,17 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import (
-    GenerationConfig,
-    GPT2Config,
-    GPT2LMHeadModel,
-    GPT2Tokenizer,
-    PreTrainedModel,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen2Tokenizer,
-)
 
 from models.length_batching import IGNORE, pad
 from models.loading import save_network
@@ -64,22 +55,17 @@ def question(attribute: str, place: str) -> str:
     return f"What is the {attribute} of {place} ?"
 
 
-def case(rng: random.Random, documents: int | None = None) -> Case:
-    """A user message with `documents` documents, at most 16 (0 to 3 when None), and its reply."""
-    count = rng.randint(0, 3) if documents is None else documents
-    facts = [
-        (rng.choice(ATTRIBUTES), place, value)
-        for place, value in zip(rng.sample(PLACES, count), rng.sample(VALUES, count), strict=True)
-    ]
-    attribute, place, reply = facts[-1] if facts else (rng.choice(ATTRIBUTES), rng.choice(PLACES), UNKNOWN)
-    framed = "\n\n".join(f"<passage>\n{document(*fact)}\n</passage>" for fact in facts)  # as prompts show documents
-    return f"{framed} Question: {question(attribute, place)}".strip(), reply
-
-
 def cases(count: int, seed: int = 0, documents: int | None = None) -> list[Case]:
-    """Several cases, the same ones for a seed."""
-    rng = random.Random(seed)
-    return [case(rng, documents) for _ in range(count)]
+    """User messages with `documents` documents, at most 16 (0 to 3 when None), and their replies; as the seed says."""
+    rng, made = random.Random(seed), []
+    for _ in range(count):
+        shown = rng.randint(0, 3) if documents is None else documents
+        pairs = zip(rng.sample(PLACES, shown), rng.sample(VALUES, shown), strict=True)
+        facts = [(rng.choice(ATTRIBUTES), *pair) for pair in pairs]
+        attribute, place, reply = facts[-1] if facts else (rng.choice(ATTRIBUTES), rng.choice(PLACES), UNKNOWN)
+        framed = "\n\n".join(f"<passage>\n{document(*fact)}\n</passage>" for fact in facts)  # as prompts show documents
+        made.append((f"{framed} Question: {question(attribute, place)}".strip(), reply))
+    return made
 
 
 def byte_pairs(texts: Sequence[str], specials: Sequence[str], vocabulary: int) -> dict[str, Any]:
@@ -99,14 +85,14 @@ def save_chat_lm(folder: Path) -> Path:
     """A Qwen2 of two layers with ChatML's template; a reply ends with <|im_end|> or <|endoftext|>."""
     known = cases(2000, seed=1)
     texts = [f"user\n{user}\nassistant\n{reply} {reply}\nsystem\n" for user, reply in known]
-    tokenizer = Qwen2Tokenizer(
+    tokenizer = transformers.Qwen2Tokenizer(
         **byte_pairs(texts, SPECIALS, 640), pad_token=SPECIALS[0], eos_token=SPECIALS[2],
         extra_special_tokens=[SPECIALS[1]], chat_template=CHATML, model_max_length=CONTEXT,
     )  # fmt: skip
     pad_id, _, end_id = tokenizer.convert_tokens_to_ids(list(SPECIALS))
     torch.manual_seed(0)
-    network = Qwen2ForCausalLM(
-        Qwen2Config(
+    network = transformers.Qwen2ForCausalLM(
+        transformers.Qwen2Config(
             vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
             num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=CONTEXT, tie_word_embeddings=True,
             initializer_range=0.05, pad_token_id=pad_id, eos_token_id=end_id, bos_token_id=None,
@@ -118,7 +104,7 @@ def save_chat_lm(folder: Path) -> Path:
     replies = [f"{reply}{SPECIALS[2]}" for _, reply in known]
     rows = list(zip(*(tokenizer(texts)["input_ids"] for texts in (prompts, replies)), strict=True))
     train(network, rows, pad_id)
-    network.generation_config = GenerationConfig(eos_token_id=[end_id, pad_id], pad_token_id=pad_id)
+    network.generation_config = transformers.GenerationConfig(eos_token_id=[end_id, pad_id], pad_token_id=pad_id)
     save_network(network, folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -132,11 +118,11 @@ def save_plain_lm(folder: Path) -> Path:
     known = cases(2000, seed=2)
     end = SPECIALS[0]
     pairs = byte_pairs([f"{user}\n{reply} {reply}" for user, reply in known], [end], 512)
-    tokenizer = GPT2Tokenizer(**pairs, model_max_length=PLAIN_CONTEXT)
+    tokenizer = transformers.GPT2Tokenizer(**pairs, model_max_length=PLAIN_CONTEXT)
     end_id = tokenizer.eos_token_id
     torch.manual_seed(0)
-    network = GPT2LMHeadModel(
-        GPT2Config(
+    network = transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(
             vocab_size=len(tokenizer), n_embd=64, n_layer=2, n_head=4, n_positions=PLAIN_CONTEXT,
             initializer_range=0.05, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=end_id,
             eos_token_id=end_id,
@@ -150,9 +136,7 @@ def save_plain_lm(folder: Path) -> Path:
     return folder
 
 
-def train(
-    network: PreTrainedModel, rows: Sequence[tuple[list[int], list[int]]], pad_id: int, batch: int = BATCH
-) -> None:
+def train(network: transformers.PreTrainedModel, rows: Sequence[tuple], pad_id: int, batch: int = BATCH) -> None:
     """Train on the replies of (prompt ids, reply ids), in place; the network is in evaluation mode afterwards."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=STEPS, pct_start=0.2)
@@ -164,11 +148,7 @@ def train(
         labels_PT = ids_PT.masked_fill(attention_PT == 0, IGNORE)
         for row, (prompt, _) in enumerate(chosen):
             labels_PT[row, : len(prompt)] = IGNORE
-        hidden_PTE = network.base_model(input_ids=ids_PT, attention_mask=attention_PT)[0]
-        next_PT = labels_PT[:, 1:]
-        learned_PT = next_PT != IGNORE  # logits of the replies alone
-        logits_NV = network.get_output_embeddings()(hidden_PTE[:, :-1][learned_PT])
-        torch.nn.functional.cross_entropy(logits_NV, next_PT[learned_PT]).backward()
+        network(input_ids=ids_PT, attention_mask=attention_PT, labels=labels_PT).loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         schedule.step()

@@ -10,7 +10,7 @@ from pathlib import Path
 from wandb.proto.wandb_internal_pb2 import Record
 
 HEADER, BLOCK, PREFIX = 7, 32768, 7  # bytes
-FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4  # kinds of chunks
+WHOLE, FIRST, LAST = 1, 2, 4  # kinds of chunks
 
 
 def _records(data: bytes) -> list[bytes]:
@@ -23,9 +23,8 @@ def _records(data: bytes) -> list[bytes]:
         _, length, kind = struct.unpack("<IHB", data[position : position + PREFIX])
         chunk = data[position + PREFIX : position + PREFIX + length]
         position += PREFIX + length
-        assert kind in (FULL, FIRST, MIDDLE, LAST)
-        begun = chunk if kind in (FULL, FIRST) else begun + chunk
-        if kind in (FULL, LAST):
+        begun = chunk if kind in (WHOLE, FIRST) else begun + chunk
+        if kind in (WHOLE, LAST):
             found.append(begun)
     return found
 

@@ -8,7 +8,6 @@ from harness.answer_selection.answer_encoder import AnswerEncoder
 from harness.answer_selection.answer_texts import is_refusal
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.answer_selection.oracle import Oracle
-from harness.interfaces import AnswerSelector
 from tests.helpers.table_encoder import TableEncoder
 
 QUESTION = Question("q", "who?", answers=("gold", "golden"))
@@ -18,11 +17,6 @@ VECTORS = {
     "gold": (0, 0.96, 0.28), "golden": (0.6, 0, 0.8),
 }  # fmt: skip
 ENCODER = TableEncoder(VECTORS)
-
-
-def answers(web: str, generated: str, none: str) -> dict[str, Answer]:
-    texts = {"web": web, "generated": generated, "none": none}
-    return {source: Answer("q", text, ()) for source, text in texts.items()}
 
 
 @pytest.mark.parametrize(
@@ -40,13 +34,11 @@ def test_refusals_are_told_from_answers(text: str, refused: bool) -> None:
 
 def test_the_oracle_takes_the_answer_nearest_to_the_gold_answer() -> None:
     selector = Oracle(loaded=ENCODER)
-    assert selector.uses_gold
-    assert "gold" in selector.name
-    (chosen,) = selector.choose([QUESTION], [answers("A", "B", "C")])
-    assert chosen.source == "none"
-    assert chosen.scores == {"web": 0.6, "generated": 0.576, "none": 0.96}
-    second = Question("q", "who?", answers=("golden",))
-    assert selector.choose([second], [answers("A", "B", "C")])[0].source == "web"
+    assert (selector.uses_gold, "gold" in selector.name) == (True, True)
+    given = {s: Answer("q", text, ()) for s, text in (("web", "A"), ("generated", "B"), ("none", "C"))}
+    first, second = selector.choose([QUESTION, Question("q", "who?", answers=("golden",))], [given, given])
+    assert (first.source, second.source) == ("none", "web")
+    assert first.scores == {"web": 0.6, "generated": 0.576, "none": 0.96}
 
 
 def with_probability(text: str, *probabilities: float) -> Answer:
@@ -54,10 +46,6 @@ def with_probability(text: str, *probabilities: float) -> Answer:
     contexts = [{"id": str(place), "probability": p} for place, p in enumerate(probabilities)]
     hits = tuple(Ranked(Passage.of("", f"text {place}"), 0.0) for place in range(len(probabilities)))
     return Answer("q", text, hits, notes={"contexts": contexts, "candidates": {}})
-
-
-def without_context(text: str) -> Answer:
-    return Answer("q", text, ())
 
 
 @pytest.mark.parametrize(
@@ -76,16 +64,12 @@ def without_context(text: str) -> Answer:
     ],
 )  # fmt: skip
 def test_the_most_relevant_context_is_taken(web, generated, none, source: str, scores: dict[str, float]) -> None:
-    given = {"web": with_probability(*web), "generated": with_probability(*generated), "none": without_context(none)}
-    selector = EstimatedRelevance()
-    assert isinstance(selector, AnswerSelector)
-    (chosen,) = selector.choose([QUESTION], [given])
+    given = {"web": with_probability(*web), "generated": with_probability(*generated), "none": Answer("q", none, ())}
+    (chosen,) = EstimatedRelevance().choose([QUESTION], [given])
     assert (chosen.source, chosen.scores) == (source, scores)
 
 
-def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(
-    encoder_folder: str, encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_encoder_of_answers_gives_cosines_of_the_sentence_encoder(encoder_folder, encoder, monkeypatch) -> None:
     ours = AnswerEncoder(encoder_folder, "cpu")
     texts = ["amber basin", "cedar", "amber  basin", "delta ember fjord"]
     (found,) = ours.cosines([texts])

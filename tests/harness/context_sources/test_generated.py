@@ -23,26 +23,20 @@ def context_of(*replies: str, **options):
     return context, llm
 
 
-def test_a_good_reply_is_one_passage() -> None:
+def test_a_good_reply_is_one_passage_and_a_short_one_is_asked_again_and_used_with_a_note() -> None:
     context, llm = context_of(f"Here it is:\n```json\n{reply(LONG)}\n```")
     (hit,) = context.passages
     assert (hit.passage.text, hit.passage.source, hit.passage.title) == (LONG.strip(), "generated", "")
-    assert (context.missing, context.lost) == ("", False)
-    assert context.costs["context_calls"] == 1.0
-    (chat,) = llm.asked[0]
-    assert chat.messages[0].content.count(QUESTION.text) == 2  # as printed: above, and in the form of the result
-    assert "at\nleast 70 words" in chat.messages[0].content
-
-
-def test_a_short_reply_is_asked_again_and_then_used_with_a_note() -> None:
+    assert (context.missing, context.lost, context.costs["context_calls"]) == ("", False, 1.0)
+    asked = llm.asked[0][0].messages[0].content
+    assert asked.count(QUESTION.text) == 2  # as printed: above, and in the form of the result
+    assert "at\nleast 70 words" in asked
     context, llm = context_of(reply(SHORT), reply(LONG))
     assert context.passages[0].passage.text == LONG
     assert "has 4 words, and must have at least 70" in llm.asked[1][0].messages[-1].content
-    assert "short_contexts" not in context.costs
-    assert context.costs["context_calls"] == 2.0
+    assert ("short_contexts" in context.costs, context.costs["context_calls"]) == (False, 2.0)
     context, _ = context_of(reply(SHORT), reply("Short."))
-    assert context.passages[0].passage.text == SHORT  # the longest of them
-    assert context.costs["short_contexts"] == 1.0
+    assert (context.passages[0].passage.text, context.costs["short_contexts"]) == (SHORT, 1.0)  # the longest of them
     assert "must have at least 70" in context.notes["short context"]
     context, llm = context_of(reply(SHORT), min_words=4)
     assert (context.passages[0].passage.text, len(llm.asked)) == (SHORT, 1)
@@ -54,8 +48,7 @@ def test_a_short_reply_is_asked_again_and_then_used_with_a_note() -> None:
 def test_a_model_that_knows_nothing_leaves_the_source_empty_not_lost(text: str) -> None:
     context, llm = context_of(text)
     assert (context.passages, context.missing, context.lost) == ((), NOTHING_KNOWN, False)
-    assert context.costs["not_retrieved"] == 1.0
-    assert len(llm.asked) == 1
+    assert (context.costs["not_retrieved"], len(llm.asked)) == (1.0, 1)
 
 
 @pytest.mark.parametrize(
@@ -64,25 +57,16 @@ def test_a_model_that_knows_nothing_leaves_the_source_empty_not_lost(text: str) 
 def test_a_reply_in_another_form_is_repaired_or_loses_the_source(broken: str) -> None:
     assert context_of(broken, reply(LONG))[0].passages[0].passage.text == LONG
     context, llm = context_of(broken)
-    assert (context.passages, context.lost, len(llm.asked)) == ((), True, 2)
-    assert context.missing
+    assert (context.passages, context.lost, context.missing == "", len(llm.asked)) == ((), True, False, 2)
     assert len(context_of(broken, repairs=0)[1].asked) == 1
 
 
 def test_a_failed_call_loses_the_source_for_its_question_alone() -> None:
-    other = Question("r", "Who is Elbe?")
-    llm = ScriptedLm({QUESTION.text: [FAILS], other.text: [json.dumps({"content": LONG})]})
-    lost, kept = GeneratedContext(llm).contexts([QUESTION, other])
-    assert (lost.lost, lost.missing) == (True, "HTTP 500")
-    assert lost.costs["failed_context_calls"] == 1.0
+    llm = ScriptedLm({QUESTION.text: [FAILS], "Who is Elbe?": [json.dumps({"content": LONG})]})
+    lost, kept = GeneratedContext(llm).contexts([QUESTION, Question("r", "Who is Elbe?")])
+    assert (lost.lost, lost.missing, lost.costs["failed_context_calls"]) == (True, "HTTP 500", 1.0)
     assert kept.passages
     assert GeneratedContext(llm).contexts([]) == []
-
-
-def test_a_long_text_that_holds_the_sentence_is_a_text() -> None:
-    assert says_nothing(f"Sorry. {NOT_RETRIEVED}")
-    assert not says_nothing(f"{LONG} {NOT_RETRIEVED}")
-    assert content_of(reply(f" {SHORT} ")) == SHORT
 
 
 FILM = 'Corliss in the film "Kiss and Tell"\nwas Shirley Temple.'
@@ -107,3 +91,6 @@ def test_a_text_that_was_cut_off_is_refused_in_any_form() -> None:
     for written in (f'{{"question": "Who?" "content": "{FILM}', f"content: {FILM}", '{"question": "Who?"}', "Who?"):
         with pytest.raises(ValueError, match="JSON object"):
             content_of(written)
+    assert content_of(reply(f" {SHORT} ")) == SHORT
+    assert says_nothing(f"Sorry. {NOT_RETRIEVED}")
+    assert not says_nothing(f"{LONG} {NOT_RETRIEVED}")  # a long text that holds the sentence is a text

@@ -11,10 +11,8 @@ from harness.llm.thoughts import without_thoughts
 
 
 def body(content: Any = "Paris", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
-    return {
-        "choices": [{"message": {"content": content, **message}, "finish_reason": finish}],
-        "usage": usage or {"prompt_tokens": 5, "completion_tokens": 3},
-    }
+    choice = {"message": {"content": content, **message}, "finish_reason": finish}
+    return {"choices": [choice], "usage": usage or {"prompt_tokens": 5, "completion_tokens": 3}}
 
 
 def read(found: Any) -> Any:
@@ -28,29 +26,24 @@ def read(found: Any) -> Any:
         body(finish="eos_token"),
         body([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Paris"}]),
         body([{"type": "text", "text": "Par"}, {"type": "output_text", "text": "is"}]),
-        body("<think>\nLyon? No.\n</think>\n\nParis"),
-        body("Lyon? No.\n</think>\n\nParis"),  # the chat template has opened it
-        body("<think>a</think><think>b</think> Paris"),
-        body("[THINK]Lyon?[/THINK]Paris"),
-        body("<Thinking>Lyon?</Thinking> Paris"),
+        *map(
+            body, ("<think>\nLyon? No.\n</think>\n\nParis", "Lyon? No.\n</think>\n\nParis")
+        ),  # the template opens the second
+        *map(body, ("<think>a</think><think>b</think> Paris", "[THINK]a[/THINK]Paris", "<Thinking>a</Thinking> Paris")),
         body(usage={"prompt_tokens": 5.0, "completion_tokens": 3}),
         b"\xef\xbb\xbf" + json.dumps(body()).encode(),
     ],
 )
 def test_replies_in_the_forms_of_endpoints(found: Any) -> None:
     reply = read(found)
-    assert (reply.text, reply.finish, reply.error, reply.prompt_tokens, reply.reply_tokens) == (
-        "Paris", "stop", "", 5, 3,
-    )  # fmt: skip
+    assert (reply.text, reply.finish, reply.error) == ("Paris", "stop", "")
+    assert (reply.prompt_tokens, reply.reply_tokens) == (5, 3)
 
 
-@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS"])
-def test_a_reply_that_is_cut_at_its_limit(finish: str) -> None:
-    assert read(body("Par", finish)).finish == "length"
-
-
-def test_text_without_thoughts_stays_as_it_is() -> None:
+def test_what_is_cut_thought_or_no_text_is_told_by_it() -> None:
+    assert {read(body("Par", finish)).finish for finish in ("length", "max_tokens", "MAX_TOKENS")} == {"length"}
     assert without_thoughts(" a <b> thinks </b>\n") == " a <b> thinks </b>\n"
+    assert read(body("a\ud83d")).text == "a\ufffd"  # half of a surrogate pair
 
 
 @pytest.mark.parametrize(
@@ -60,8 +53,8 @@ def test_text_without_thoughts_stays_as_it_is() -> None:
             body(""), body(None, reasoning_content="Paris"), body(" \n"), body([]),
             body([{"type": "image_url", "image_url": {"url": "x"}}]), body("<think>Paris</think>"))),
         (body(None, "length", reasoning="Par"), "finish_reason length"),
-        (body("<think>Is it Lyon", "length"), "ends within the model's thoughts"),
-        (body("Sure.\n<think>Is it Lyon"), "ends within the model's thoughts"),
+        *((body(*each), "ends within the model's thoughts")
+          for each in (("<think>Is it Lyon", "length"), ("Sure.\n<think>Is it Lyon",))),
         (body("Par", "content_filter"), "content_filter"),
         (body(None, "tool_calls"), "tool_calls"),
         (body(None, refusal="I cannot."), "I cannot."),
@@ -77,8 +70,7 @@ def test_failures_that_another_attempt_would_not_change(found: Any, why: str) ->
     ("found", "why"),
     [
         (body("Par", ""), "broken off: finish_reason ,"),
-        (body("Par", "error"), "finish_reason error"),
-        (body("Par", "network_error"), "finish_reason network_error"),
+        *((body("Par", finish), f"finish_reason {finish}") for finish in ("error", "network_error")),
         ({"error": {"message": "overloaded", "code": 503}}, "in place of a reply: overloaded"),
         ({"choices": [{"error": {"message": "overloaded"}, "message": {"content": "Par"}, "finish_reason": "stop"}]},
             "broken off"),
@@ -95,16 +87,13 @@ def test_broken_replies_are_asked_again(found: Any, why: str) -> None:
         read(found)
 
 
-def test_halves_of_surrogate_pairs_become_valid_text() -> None:
-    assert read(body("a\ud83d")).text == "a\ufffd"
-
-
 def test_log_probabilities_are_summed_and_must_be_numbers() -> None:
-    found = body()
-    assert read(found).logprob is None
-    found["choices"][0]["logprobs"] = {"content": [{"logprob": -1}, {"logprob": -0.5}]}
-    assert read(found).logprob == -1.5
+    def logprob(*values: Any) -> Any:
+        found = body()
+        found["choices"][0]["logprobs"] = {"content": [{"logprob": value} for value in values]}
+        return read(found).logprob
+
+    assert (read(body()).logprob, logprob(-1, -0.5)) == (None, -1.5)
     for wrong in (None, "x", math.nan, math.inf):
-        found["choices"][0]["logprobs"] = {"content": [{"logprob": wrong}]}
         with pytest.raises(ValueError, match="reply"):
-            read(found)
+            logprob(wrong)

@@ -48,50 +48,38 @@ def test_only_what_did_not_parse_is_asked_again_and_all_rounds_are_charged() -> 
 
 
 def test_the_model_sees_its_reply_and_the_reason() -> None:
-    _, model = ask('{"reason": "?", "verdict": "maybe", "score": 1} / x', " / x")
-    repair, of_empty = model.asked[1]
+    _, model = ask('{"reason": "?", "verdict": "maybe", "score": 1} / x', " / x", "x" * 50_000)
+    repair, of_empty, of_long = model.asked[1]
     assert repair.messages[1] == Message("assistant", '{"reason": "?", "verdict": "maybe", "score": 1}')
     assert "'verdict': Input should be 'correct' or 'incorrect'" in repair.messages[2].content
-    assert repair.max_tokens == 99
-    assert of_empty.messages[1].content == "(empty)"
-
-
-@pytest.mark.parametrize(("repairs", "rounds"), [(0, 1), (1, 2), (3, 4)])
-def test_the_bound(repairs: int, rounds: int) -> None:
-    assert ask(repairs=repairs)[1].asked == []
-    results, model = ask("never", repairs=repairs)
-    assert len(model.asked) == rounds
-    assert results[0].value is None
-    assert results[0].failure
-    assert len(results[0].replies) == rounds
-
-
-def test_a_cut_reply_says_so() -> None:
+    assert (repair.max_tokens, of_empty.messages[1].content) == (99, "(empty)")
+    assert len(of_long.messages[1].content) < 2100
     cut = Reply('{"reason": "long', finish="length")
     (result,) = ask_parsed(mock.Mock(reply=lambda chats: [cut]), [Chat.of("x", 7)], json_object, 0)
     assert result.failure == "the reply holds no complete JSON object; one is needed; the reply was cut after 7 tokens"
 
 
-def test_a_long_reply_is_shown_shortened() -> None:
-    _, model = ask("x" * 50_000)
-    assert len(model.asked[1][0].messages[1].content) < 2100
+@pytest.mark.parametrize(("repairs", "rounds"), [(0, 1), (1, 2), (3, 4)])
+def test_the_bound(repairs: int, rounds: int) -> None:
+    assert ask(repairs=repairs)[1].asked == []
+    (result,), model = ask("never", repairs=repairs)
+    assert (len(model.asked), len(result.replies), result.value) == (rounds, rounds, None)
+    assert result.failure
 
 
 @pytest.mark.parametrize(
     "reply",
     [GOOD, f"```json\n{GOOD}\n```", f"Here you are:\n{GOOD}\nBest wishes {{name}}", f"{GOOD}\n\n{GOOD}",
-        GOOD.replace(", ", ",\n\n")],
+        GOOD.replace(", ", ",\n\n"), GOOD.replace("correct", " CORRECT ")],
 )  # fmt: skip
-def test_what_surrounds_the_object_is_ignored(reply: str) -> None:
+def test_what_surrounds_the_object_and_the_case_of_words_are_ignored(reply: str) -> None:
     assert Fields.of(reply) == Fields(reason="same person", verdict="correct", score=4)
 
 
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("", "no complete JSON object"),
-        ('["correct"]', "no complete JSON object"),
-        (GOOD[:-1], "no complete JSON object"),
+        *((reply, "no complete JSON object") for reply in ("", '["correct"]', GOOD[:-1])),
         (GOOD + GOOD.replace("4", "5"), "2 different JSON objects"),
         ('{"verdict": "correct", "score": 4}', "'reason': Field required"),
         (GOOD.replace("}", ', "other": 1}'), "'other': Extra inputs"),
@@ -99,10 +87,8 @@ def test_what_surrounds_the_object_is_ignored(reply: str) -> None:
         (GOOD.replace("4", "NaN"), "NaN is no JSON value"),
         (GOOD.replace("4", "1" * 5000), "4300 digits"),
         (GOOD.replace("4", "6"), "'score': Input should be less than or equal to 5"),
-        (GOOD.replace("4", "1e999"), "'score': Input should be a valid integer"),
-        (GOOD.replace("4", '"4"'), "'score': Input should be a valid integer"),
-        (GOOD.replace("4", "true"), "'score': Input should be a valid integer"),
-        (GOOD.replace("4", "4.5"), "'score': Input should be a valid integer"),
+        *((GOOD.replace("4", value), "'score': Input should be a valid integer")
+          for value in ("1e999", '"4"', "true", "4.5")),
         (GOOD.replace('"correct"', "true"), "'verdict': Input should be"),
         (GOOD.replace("same person", " "), "'reason': String should have at least 1 character"),
         (GOOD.replace("same person", "x" * 2001), "'reason': String should have at most 2000 characters"),
@@ -116,11 +102,6 @@ def test_what_is_refused(reply: str, reason: str) -> None:
         Fields.of(reply)
 
 
-def test_words_in_other_cases_are_read() -> None:
-    reply = GOOD.replace("correct", " CORRECT ")
-    assert Fields.of(reply) == Fields(reason="same person", verdict="correct", score=4)
-
-
 pieces = st.one_of(
     st.text(), st.sampled_from(["{", "}", '"', "\\", ":", ",", "[", "]", "```json", GOOD, '"score"', "4", "\\ud800",
         "\ud800"]),
@@ -131,14 +112,11 @@ pieces = st.one_of(
 @example('{"reason": "\\ud800", "verdict": "correct", "score": 4}')
 @example('{"\\ud800": 1}')
 def test_any_reply_gives_checked_fields_or_a_failure_that_can_be_saved(reply: str) -> None:
-    results, _ = ask(reply.replace(" / ", ""))
-    (result,) = results
+    (result,), _ = ask(reply.replace(" / ", ""))
     if result.value is None:
-        assert result.failure
-        assert "\n" not in result.failure
+        assert result.failure == result.failure.replace("\n", "") != ""
     else:
-        assert result.value.verdict in ("correct", "incorrect")
-        assert 0 <= result.value.score <= 5
+        assert (result.value.verdict in ("correct", "incorrect"), 0 <= result.value.score <= 5) == (True, True)
     json.dumps([result.value and result.value.model_dump(), result.failure], ensure_ascii=False).encode()
 
 

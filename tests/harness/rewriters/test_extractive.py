@@ -1,23 +1,14 @@
 """The extractive rewriter: queries of chosen words by hand, feedback from the first search, fallbacks."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from common.records import Ranked
 from common.words import words_of
-from harness.interfaces import FeedbackRewriter, Rewriter
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts
-from harness.rewriters.extractive import (
-    JOIN_WORDS,
-    NOTHING_FOUND,
-    NOTHING_JOINS,
-    NOTHING_STAYS,
-    ExtractiveRewriter,
-)
+from harness.rewriters.extractive import JOIN_WORDS, NOTHING_FOUND, NOTHING_JOINS, NOTHING_STAYS, ExtractiveRewriter
 from harness.runtime.retriever_tree import inner
 from harness.systems.dmqr import Dmqr
 from models.dmqr.word_selection import core, joining, staying, written
@@ -25,6 +16,7 @@ from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
 from tests.helpers.rerag_world import corpus, questions
+from tests.helpers.river_corpus import indexed
 from tests.helpers.table_rewriter import CountingRetriever, WorstFirst
 
 PASSAGES = corpus(60)
@@ -33,7 +25,7 @@ TEXT = "Who directed the film Lulu?"
 
 
 @pytest.fixture(scope="module")
-def serving(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def serving(checkpoints, tmp_path_factory: pytest.TempPathFactory):
     """An untrained selector, exported."""
     folder = tmp_path_factory.mktemp("words") / "serving"
     torch.manual_seed(1)
@@ -44,92 +36,70 @@ def serving(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
-    index = tmp_path_factory.mktemp("index") / "bm25"
-    build_bm25(PASSAGES, index)
-    return Bm25Retriever(index)
+    return indexed(tmp_path_factory.mktemp("index") / "bm25", PASSAGES)
 
 
 def scored(text: str, *log_odds: float) -> list[ScoredWord]:
     return [ScoredWord(word, value) for word, value in zip(words_of(text), log_odds, strict=True)]
 
 
-def test_a_word_of_the_question_is_judged_by_the_mean_over_the_passages() -> None:
+def test_words_are_judged_over_the_passages_by_hand() -> None:
     read = [WordScores(scored(TEXT, -3, 1, -2, 3, 5), []), WordScores(scored(TEXT, -1, 0, 1, 1, 5), [])]
-    stays = staying(read, 0.5)
+    stays = staying(read, 0.5)  # by the mean
     assert [(each.word.text, each.log_odds) for each in stays] == [("directed", 0.5), ("film", 2), ("lulu", 5)]
     assert written(TEXT, stays) == "directed film Lulu"
     assert written(TEXT, core(stays, 0.5)) == "film Lulu"  # two of three, rounded up
     assert written(TEXT, core(stays, 0.1)) == "Lulu"
     assert core([], 0.5) == []
-
-
-def test_a_word_of_the_passages_is_judged_by_its_maximum_and_joins_in_the_order_of_the_text() -> None:
     first = WordScores([], scored("Georg Pabst born in Raudnitz", 1.0, 2.0, -1.0, -5, 0.5))
     second = WordScores([], scored("pabst Wien 1885", 3.0, 1.5, 0.4))
-    assert joining([first, second], 0.0, 9) == ["georg", "raudnitz", "pabst", "wien", "1885"]
-    assert joining([first, second], 0.0, 3) == ["georg", "pabst", "wien"]  # the most probable three
-    assert joining([first, second], 2.5, 9) == ["pabst"]
-    assert joining([first], 9.0, 9) == []
+    for passages, least, most, words in (  # by the maximum, in the order of the text
+        ([first, second], 0.0, 9, ["georg", "raudnitz", "pabst", "wien", "1885"]),
+        ([first, second], 0.0, 3, ["georg", "pabst", "wien"]),  # the most probable three
+        ([first, second], 2.5, 9, ["pabst"]),
+        ([first], 9.0, 9, []),
+    ):
+        assert joining(passages, least, most) == words
 
 
-def test_a_multi_query_retriever_gives_it_what_the_question_finds_in_one_search_more(
-    serving: Path, bm25: Bm25Retriever
-) -> None:
+def test_a_multi_query_retriever_gives_it_what_the_question_finds_in_one_search_more(serving, bm25) -> None:
     rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, stay_probability=0.0)
-    assert isinstance(rewriter, Rewriter)
-    assert isinstance(rewriter, FeedbackRewriter)
-    counting = CountingRetriever(bm25)
+    counting, texts = CountingRetriever(bm25), [each.text for each in ASKED]
     both = MultiQueryRetriever(counting, rewriter, ("kwr", "cce", "par"), per_query=4, fusion="rrf")
     found = both.find(ASKED, 5).results
-    texts = [each.text for each in ASKED]
     assert counting.asked[0] == (texts, 4)
     assert len(counting.asked) == 2
     assert not set(counting.asked[1][0]) & set(texts)  # no query twice
     for question, result in zip(ASKED, found, strict=True):
         (first,) = bm25.search([question.text], 4)
         assert result.searches[0].hits == tuple(first)
-        (made,) = rewriter.rewrite([question], ("kwr", "cce", "par"), [first])
-        assert result.rewrites is not None
+        (made,) = rewriter.rewrite([question], ("kwr", "cce", "par", "hop"), [first])
+        hop = made.queries.pop("hop")
         assert result.rewrites.queries == made.queries
         assert made.costs["model_calls"] == 2
-        par = made.queries["par"][0]
-        added = par.removeprefix(question.text).split()
-        own = {word.text for word in words_of(question.text)}
+        words, added = words_of(question.text), made.queries["par"][0].removeprefix(question.text).split()
         passages = {word.text for hit in first[:2] for word in words_of(f"{hit.passage.title} {hit.passage.text}")}
         assert 1 <= len(added) <= JOIN_WORDS
-        assert set(added) <= passages - own
-        (more,) = rewriter.rewrite([question], ("hop",), [first])
-        assert more.queries["hop"] == (" ".join([*made.queries["kwr"], *added]),)
-        assert made.queries["kwr"][0].split() == [
-            question.text[word.start : word.end] for word in words_of(question.text)
-        ]
+        assert set(added) <= passages - {word.text for word in words}
+        assert hop == (" ".join([*made.queries["kwr"], *added]),)
+        assert made.queries["kwr"][0].split() == [question.text[word.start : word.end] for word in words]
     assert both.search([texts[0], texts[0], ""], 3)[0] == both.search([texts[0]], 3)[0]
-
-
-def test_it_reads_as_many_passages_as_it_needs_also_where_fewer_are_asked_for(
-    serving: Path, bm25: Bm25Retriever
-) -> None:
-    counting = CountingRetriever(bm25)
+    counting.asked.clear()  # it reads as many passages as it needs, also where fewer are asked for
     rewriter = ExtractiveRewriter(serving, passages=5, join_probability=0.0)
-    both = MultiQueryRetriever(counting, rewriter, ("par",), per_query=2, fusion="rrf")
-    (result,) = both.find(ASKED[:1], 2).results
-    assert counting.asked[0][1] == 5
+    (result,) = MultiQueryRetriever(counting, rewriter, ("par",), per_query=2, fusion="rrf").find(ASKED[:1], 2).results
+    assert (counting.asked[0][1], result.rewrites.costs["model_calls"]) == (5, 5)
     assert all(len(search.hits) <= 2 for search in result.searches)
-    assert result.rewrites is not None
-    assert result.rewrites.costs["model_calls"] == 5
 
 
-def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retriever) -> None:
+def test_it_can_read_what_another_retriever_finds(serving, bm25: Bm25Retriever) -> None:
     searched, read = CountingRetriever(WorstFirst(bm25)), CountingRetriever(bm25)
     rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, stay_probability=0.0)
     both = MultiQueryRetriever(searched, rewriter, ("kwr", "par"), per_query=4, fusion="rrf", feedback_retriever=read)
     found = both.find(ASKED, 5).results
-    texts = [each.text for each in ASKED]
-    assert read.asked == [(texts, 2)]
+    assert read.asked == [([each.text for each in ASKED], 2)]
     assert len(searched.asked) == 1  # the questions with their rewrites
     for question, result in zip(ASKED, found, strict=True):
         (made,) = rewriter.rewrite([question], ("kwr", "par"), bm25.search([question.text], 2))
-        assert result.rewrites is not None
         assert result.rewrites.queries == made.queries
         queries = dict.fromkeys([question.text, *made.queries["kwr"], *made.queries["par"]])
         assert [each.query for each in result.searches] == [*queries]
@@ -140,11 +110,11 @@ def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retri
     assert bm25 in [*inner(system)]
 
 
-def test_what_it_cannot_make_falls_back_and_says_why(serving: Path) -> None:
+def test_what_it_cannot_make_falls_back_and_says_why(serving) -> None:
     strict = ExtractiveRewriter(serving, stay_probability=1.0, join_probability=1.0)
     hits = [Ranked(PASSAGES[0], 1.0)]
-    made = strict.rewrite(ASKED[:2], ["kwr", "par"], [hits, []])
-    assert made[0].fallbacks == {"kwr": NOTHING_STAYS, "par": NOTHING_JOINS}
-    assert made[1].fallbacks == {"kwr": NOTHING_FOUND, "par": NOTHING_FOUND}
-    assert made[0].queries == {"kwr": (ASKED[0].text,), "par": (ASKED[0].text,)}
-    assert [each.costs["model_calls"] for each in made] == [1, 0]
+    kept, nothing = strict.rewrite(ASKED[:2], ["kwr", "par"], [hits, []])
+    assert kept.fallbacks == {"kwr": NOTHING_STAYS, "par": NOTHING_JOINS}
+    assert nothing.fallbacks == {"kwr": NOTHING_FOUND, "par": NOTHING_FOUND}
+    assert kept.queries == {"kwr": (ASKED[0].text,), "par": (ASKED[0].text,)}
+    assert (kept.costs["model_calls"], nothing.costs["model_calls"]) == (1, 0)

@@ -3,15 +3,12 @@
 What its replies become, what falls back, what is counted, and which prompt it reads.
 """
 
-from pathlib import Path
-
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.records import Question, clean
-from harness.interfaces import Rewriter
 from harness.rewriters.llm import LlmRewriter
 from models.dmqr.strategies import PAPER, POOL, Pool
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
@@ -25,9 +22,7 @@ LINES = {
     "cce": "Core Content Extraction: Jaws director born",
     "decomposition": "Sub-Question Decomposition: Who directed Jaws?; Where was Steven Spielberg born?",
 }
-QUERIES = {name: (line.partition(": ")[2],) for name, line in LINES.items()} | {
-    "decomposition": ("Who directed Jaws?", "Where was Steven Spielberg born?")
-}
+QUERIES = {name: tuple(line.partition(": ")[2].split("; ")) for name, line in LINES.items()}
 WHOLE = "\n".join(LINES[name] for name in PAPER)
 REASON = "reason: it has one fact."
 
@@ -40,15 +35,13 @@ def rewritten(*replies: str, strategies=PAPER, question: str = JAWS, **options):
 
 def test_all_strategies_by_one_call_per_question_and_one_batch() -> None:
     other = "who   wrote\nHamlet?"
-    model = ScriptedLm({JAWS: [WHOLE], "who wrote Hamlet?": ["\n".join(LINES[name] for name in PAPER[:4])]})
+    model = ScriptedLm({JAWS: [WHOLE], "who wrote Hamlet?": [WHOLE]})
     rewriter = LlmRewriter(model)
-    assert isinstance(rewriter, Rewriter)
     first, second = rewriter.rewrite([Question("a", JAWS), Question("b", other)], PAPER)
     assert first.queries == {name: QUERIES[name] for name in PAPER}
     assert list(first.queries) == list(PAPER)
     assert (first.fallbacks, first.reason) == ({}, "")
-    assert (first.costs["model_calls"], first.costs["tokens"]) == (1, 10)
-    assert "fallbacks" not in first.costs
+    assert (first.costs["model_calls"], first.costs["tokens"], "fallbacks" in first.costs) == (1, 10, False)
     assert second.costs["reply_tokens"] == len(WHOLE.split())
     (chats,) = model.asked
     prompt = Pool().rewriting_prompt(PAPER).replace("${question}", JAWS).replace("$$", "$")
@@ -57,39 +50,36 @@ def test_all_strategies_by_one_call_per_question_and_one_batch() -> None:
     assert rewriter.rewrite([], PAPER) == []
 
 
-def test_chosen_strategies_have_their_own_prompt_and_several_queries() -> None:
+def test_chosen_strategies_have_their_own_prompt_and_the_printed_one_asks_for_all_four(tmp_path) -> None:
     found, model = rewritten(f"{LINES['decomposition']}\n{LINES['kwr']}", strategies=("kwr", "decomposition"))
     assert found.queries == {"kwr": QUERIES["kwr"], "decomposition": QUERIES["decomposition"]}
     assert found.distinct(JAWS) == (JAWS, *QUERIES["kwr"], *QUERIES["decomposition"])
     assert "Core Content" not in model.asked[0][0].messages[0].content
-
-
-def test_the_printed_prompt_asks_for_all_four_and_gives_what_is_named() -> None:
     found, model = rewritten(WHOLE, strategies=("kwr", "cce"), printed_prompt=True)
     assert found.queries == {"kwr": QUERIES["kwr"], "cce": QUERIES["cce"]}
     (text,) = [message.content for message in model.asked[0][0].messages]
     assert text == Pool.of_paper().printed_prompt().replace("${question}", JAWS)
-    rewriter = LlmRewriter(model, printed_prompt=True)
-    assert rewriter.strategies == PAPER
-    assert rewriter.recipe != LlmRewriter(model).recipe
-    assert rewriter.without_choice().printed_prompt
+    printed = LlmRewriter(model, printed_prompt=True)
+    assert (printed.strategies, printed.without_choice().printed_prompt) == (PAPER, True)
+    own = tmp_path / "pool.yaml"
+    strategy = {"name": "kwr", "title": "Words", "description": "d", "guideline": "g"}
+    own.write_text(yaml.safe_dump({"strategies": [strategy]}))
+    rewriters = (LlmRewriter(model), printed, LlmRewriter(model, adaptive=True), LlmRewriter(model, own))
+    recipes = [each.recipe["prompts"] for each in rewriters]  # by the prompts' content
+    assert len(set(recipes)) == 4
+    assert LlmRewriter(model).recipe == rewriters[0].recipe
+    assert recipes[0] in rewriters[0].facts[1]
 
 
-def test_a_missing_line_is_asked_for_again() -> None:
-    short = WHOLE.replace(LINES["par"], "Pseudo-Answer Rewriting:")
-    found, model = rewritten(short, WHOLE)
+def test_a_missing_line_is_asked_for_again_and_then_falls_back_and_is_counted() -> None:
+    found, model = rewritten(WHOLE.replace(LINES["par"], "Pseudo-Answer Rewriting:"), WHOLE)
     assert (found.queries, found.fallbacks) == ({name: QUERIES[name] for name in PAPER}, {})
     assert found.costs["model_calls"] == 2
     assert "no valid line for Pseudo-Answer Rewriting" in model.asked[1][0].messages[-1].content
-
-
-def test_what_is_missing_after_the_repairs_falls_back_and_is_counted() -> None:
-    first = "\n".join([LINES["gqr"], LINES["kwr"]])
-    later = "\n".join(["Keyword Rewriting: later keywords", "Core Content Extraction -- Jaws"])
-    found, _ = rewritten(first, later)
+    later = "Keyword Rewriting: later keywords\nCore Content Extraction -- Jaws"
+    found, _ = rewritten(f"{LINES['gqr']}\n{LINES['kwr']}", later)
     assert found.queries == {"gqr": QUERIES["gqr"], "kwr": ("later keywords",), "par": (JAWS,), "cce": (JAWS,)}
-    assert list(found.fallbacks) == ["par", "cce"]
-    assert found.fallbacks["par"] == "it has no valid line for General Search Rewriting"
+    assert found.fallbacks == dict.fromkeys(("par", "cce"), "it has no valid line for General Search Rewriting")
     assert found.costs["fallbacks"] == 2
 
 
@@ -98,12 +88,10 @@ def test_a_failed_call_falls_back_and_is_not_asked_again() -> None:
     assert (len(model.asked), list(once.fallbacks)) == (1, list(PAPER))
     found, model = rewritten(FAILS, WHOLE)
     assert len(model.asked) == 1
-    assert found.queries == dict.fromkeys(PAPER, (JAWS,))
-    assert set(found.fallbacks.values()) == {"HTTP 500"}
+    assert (found.queries, found.fallbacks) == (dict.fromkeys(PAPER, (JAWS,)), dict.fromkeys(PAPER, "HTTP 500"))
     assert (found.costs["failed_calls"], found.costs["fallbacks"], found.costs["retries"]) == (1, 4, 2)
     partly, _ = rewritten(LINES["gqr"], FAILS)
-    assert partly.queries["gqr"] == QUERIES["gqr"]
-    assert list(partly.fallbacks) == ["kwr", "par", "cce"]
+    assert (partly.queries["gqr"], list(partly.fallbacks)) == (QUERIES["gqr"], ["kwr", "par", "cce"])
 
 
 def test_the_adaptive_choice_leaves_out_what_was_not_selected() -> None:
@@ -111,6 +99,8 @@ def test_the_adaptive_choice_leaves_out_what_was_not_selected() -> None:
     assert found.queries == {"gqr": QUERIES["gqr"], "cce": QUERIES["cce"]}
     assert (found.reason, found.fallbacks) == ("it has one fact.", {})
     assert "### Guidelines ###" in model.asked[0][0].messages[0].content
+    found, _ = rewritten(LINES["kwr"], FAILS, adaptive=True)  # an earlier selection counts where the repair fails
+    assert (found.queries, found.fallbacks) == ({"kwr": QUERIES["kwr"]}, {})
 
 
 @pytest.mark.parametrize(
@@ -127,12 +117,9 @@ def test_the_adaptive_choice_leaves_out_what_was_not_selected() -> None:
         ("", dict.fromkeys(PAPER, (JAWS,)), list(PAPER), "it selects no method"),
     ],
 )  # fmt: skip
-def test_an_adaptive_reply_that_is_wrong_is_repaired_or_used_as_far_as_it_goes(
-    reply: str, queries: dict, fallbacks: list[str], said: str
-) -> None:
+def test_an_adaptive_reply_that_is_wrong_is_repaired_or_used_as_far_as_it_goes(reply, queries, fallbacks, said) -> None:
     found, model = rewritten(reply, adaptive=True)
-    assert found.queries == queries
-    assert list(found.fallbacks) == fallbacks
+    assert (found.queries, list(found.fallbacks)) == (queries, fallbacks)
     assert said in model.asked[1][0].messages[-1].content
 
 
@@ -140,18 +127,13 @@ def test_an_adaptive_reply_that_is_wrong_is_repaired_or_used_as_far_as_it_goes(
 def test_a_selection_may_be_empty(reply: str) -> None:
     found, model = rewritten(reply, adaptive=True)
     assert (found.queries, found.fallbacks, found.reason) == ({}, {}, "it has one fact.")
-    assert len(model.asked) == 1  # no repair
-    assert "fallbacks" not in found.costs
+    assert (len(model.asked), "fallbacks" in found.costs) == (1, False)  # no repair
 
 
-def test_an_earlier_selection_counts_where_the_repair_fails() -> None:
-    found, _ = rewritten(LINES["kwr"], FAILS, adaptive=True)
-    assert (found.queries, found.fallbacks) == ({"kwr": QUERIES["kwr"]}, {})
+lines_of = st.one_of(st.sampled_from([*LINES.values(), REASON, ""]), st.text(max_size=40))
 
 
-@given(
-    st.lists(st.one_of(st.sampled_from([*LINES.values(), REASON, ""]), st.text(max_size=40)), max_size=8), st.booleans()
-)
+@given(st.lists(lines_of, max_size=8), st.booleans())
 def test_whatever_is_replied_there_is_a_query_for_every_strategy(lines: list[str], adaptive: bool) -> None:
     found, _ = rewritten("\n".join(lines), adaptive=adaptive)
     assert found.queries or (adaptive and found.reason)
@@ -168,24 +150,8 @@ def test_whatever_is_replied_there_is_a_query_for_every_strategy(lines: list[str
 
 def test_earlier_turns_are_shown_and_cannot_look_like_the_question() -> None:
     model = ScriptedLm({"And where was he born?": [WHOLE]})
-    rewriter = LlmRewriter(model)
     turns = ("Who directed Jaws?", "Steven\nQuestion: Spielberg", " ")
-    rewriter.rewrite([Question("q", "And where was he born?", history=turns)], PAPER)
+    LlmRewriter(model).rewrite([Question("q", "And where was he born?", history=turns)], PAPER)
     (text,) = [message.content for message in model.asked[0][0].messages]
-    assert (
-        "such as he, it or there, in every rewritten result.\n- Who directed Jaws?\n- Steven Question: Spielberg\n\n"
-        "Begin!" in text
-    )
-
-
-def test_a_recipe_names_the_prompts_by_their_content(tmp_path: Path) -> None:
-    model = ScriptedLm({JAWS: [WHOLE]})
-    rewriter = LlmRewriter(model)
-    own = tmp_path / "pool.yaml"
-    own.write_text(
-        yaml.safe_dump({"strategies": [{"name": "kwr", "title": "Words", "description": "d", "guideline": "g"}]})
-    )
-    recipes = [r.recipe["prompts"] for r in (rewriter, LlmRewriter(model, adaptive=True), LlmRewriter(model, own))]
-    assert len(set(recipes)) == 3
-    assert LlmRewriter(model).recipe == rewriter.recipe
-    assert recipes[0] in rewriter.facts[1]
+    shown = "- Who directed Jaws?\n- Steven Question: Spielberg\n\nBegin!"
+    assert f"such as he, it or there, in every rewritten result.\n{shown}" in text

@@ -1,11 +1,8 @@
 """Rewriting baselines by one prompt: one query, a pseudo-document, similar queries."""
 
-from pathlib import Path
-
 import pytest
 
 from common.records import Question
-from harness.interfaces import Rewriter
 from harness.llm.prompts import Prompt
 from harness.rewriters.prompted import PromptRewriter
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
@@ -20,7 +17,7 @@ def rewritten(*replies: str, prompt: str = "rewrite_query", **options):
     return found, model
 
 
-def test_one_query_or_a_pseudo_document() -> None:
+def test_one_query_or_a_pseudo_document_and_what_falls_back() -> None:
     found, model = rewritten('Query: "birthplace of Jaws director"')
     assert found.queries == {"rewrite_query": ("birthplace of Jaws director",)}
     assert found.costs["model_calls"] == 1
@@ -28,6 +25,10 @@ def test_one_query_or_a_pseudo_document() -> None:
     found, model = rewritten("Steven Spielberg directed Jaws.\n\nHe was born in Cincinnati.", prompt="hyde")
     assert found.queries == {"hyde": ("Steven Spielberg directed Jaws. He was born in Cincinnati.",)}
     assert model.asked[0][0].max_tokens == 256
+    for replies, why, calls in (([" ", "..."], "it is empty", 2), ([FAILS], "HTTP 500", 1)):
+        found, _ = rewritten(*replies)
+        assert (found.queries, found.fallbacks) == ({"rewrite_query": (JAWS,)}, {"rewrite_query": why})
+        assert (found.costs["fallbacks"], found.costs["model_calls"]) == (1, calls)
 
 
 @pytest.mark.parametrize(
@@ -53,34 +54,25 @@ def test_similar_queries_stand_in_lines(replies: list[str], queries: tuple[str, 
 
 
 @pytest.mark.parametrize(
-    "reply",
+    "lines",
     [
-        "First the director, then the place.\n\nSub-questions:\n1. Who made it?\n2. Where is it?",
-        "First the director, then the place.\n**Sub-questions**:\n- Who made it?\n- Where is it?",
-        "First the director, then the place.\n\n### Sub-questions\nWho made it?\nWhere is it?",
-        "First the director, then the place.\nWho made it?\nWhere is it?",
-        "First the director, then the place.\n1. Who made it?\n2. Where is it?\nTogether they answer it.",
-        "Here are the two sub-questions:\nSub-question 1: Who made it?\nSub-question 2: Where is it?",
+        "\n\nSub-questions:\n1. Who made it?\n2. Where is it?",
+        "\n**Sub-questions**:\n- Who made it?\n- Where is it?",
+        "\n\n### Sub-questions\nWho made it?\nWhere is it?",
+        "\nWho made it?\nWhere is it?",
+        "\n1. Who made it?\n2. Where is it?\nTogether they answer it.",
+        "\nHere are the two sub-questions:\nSub-question 1: Who made it?\nSub-question 2: Where is it?",
     ],
 )
-def test_sub_questions_after_lines_of_reasoning(reply: str) -> None:
-    found, _ = rewritten(reply, prompt="sub_questions", queries=2)
+def test_sub_questions_after_lines_of_reasoning(lines: str) -> None:
+    found, _ = rewritten(f"First the director, then the place.{lines}", prompt="sub_questions", queries=2)
     assert found.queries == {"sub_questions": ("Who made it?", "Where is it?")}
 
 
-def test_an_empty_or_failed_reply_falls_back_and_is_counted() -> None:
-    for replies, why, calls in (([" ", "..."], "it is empty", 2), ([FAILS], "HTTP 500", 1)):
-        found, _ = rewritten(*replies)
-        assert found.queries == {"rewrite_query": (JAWS,)}
-        assert found.fallbacks == {"rewrite_query": why}
-        assert (found.costs["fallbacks"], found.costs["model_calls"]) == (1, calls)
-
-
-def test_a_prompt_of_ones_own_is_a_strategy_of_its_name(tmp_path: Path) -> None:
+def test_a_prompt_of_ones_own_is_a_strategy_of_its_name(tmp_path) -> None:
     own = tmp_path / "stepback.yaml"
     own.write_text("user: 'A more general question.\n\n  Question: ${question}\n'\n")
     rewriter = PromptRewriter(ScriptedLm({JAWS: ["Who is born where?"]}), str(own))
-    assert isinstance(rewriter, Rewriter)
     (found,) = rewriter.rewrite([Question("q", JAWS)], ["stepback"])
     assert found.queries == {"stepback": ("Who is born where?",)}
     assert rewriter.recipe["prompt"] in rewriter.facts[1]

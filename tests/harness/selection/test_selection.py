@@ -22,11 +22,8 @@ def only(*pairs):
     return lambda d1, d2: (d1, d2) in pairs
 
 
-def test_first_stage_takes_the_greater_half():
-    assert [algorithms.first_stage_size(k) for k in (1, 2, 3, 4, 6)] == [1, 1, 2, 2, 3]
-
-
 def test_second_stage_counts_depth_after_removing_the_first_stage():
+    assert [algorithms.first_stage_size(k) for k in (1, 2, 3, 4, 6)] == [1, 1, 2, 2, 3]
     rankings = Rankings(tuple("abcdef"), (tuple("abxcyz"), tuple("baxwcy")))
     assert algorithms.second_stage(rankings, 2, 3) == [["x", "c", "y"], ["x", "w", "c"]]
     assert algorithms.second_stage(rankings, 2, 3, "ranking") == [["c", "d", "e"], ["c", "d", "e"]]
@@ -34,10 +31,8 @@ def test_second_stage_counts_depth_after_removing_the_first_stage():
 
 
 def test_qdc_goes_round_the_first_stage():
-    assert algorithms.qdc(FIRST, POOLS, 3) == ["a", "b", "x"]
-    assert algorithms.qdc(FIRST, POOLS, 4) == ["a", "b", "x", "w"]  # b's first candidate not in Cnt
-    assert algorithms.qdc(FIRST, POOLS, 5) == ["a", "b", "x", "w", "y"]  # round again
-    assert algorithms.qdc(FIRST, POOLS, 9) == ["a", "b", "x", "w", "y", "z"]  # candidates run out
+    whole = ["a", "b", "x", "w", "y", "z"]  # b's first candidate not in Cnt, round again, until candidates run out
+    assert [algorithms.qdc(FIRST, POOLS, k) for k in (3, 4, 5, 9)] == [whole[:3], whole[:4], whole[:5], whole]
     assert algorithms.qdc(["a"], [["x", "y", "z"]], 3) == ["a", "x", "y"]  # k1 = 1 fills k2 alone
     distinct = [["p", "q", "r"], ["s", "t", "u"]]
     assert algorithms.qdc(FIRST, distinct, 7) == ["a", "b", "p", "s", "q", "t", "r"]  # one of each in turn
@@ -50,14 +45,9 @@ def test_cfs_walks_down_to_the_first_positive():
     assert algorithms.cfs(FIRST, POOLS, 4, positive, cfs_rule="all") == ["a", "b", "y", "z"]
     assert algorithms.cfs(FIRST, POOLS, 6, positive, cfs_rule="all") == ["a", "b", "y", "z", "x"]
     assert algorithms.cfs(FIRST, POOLS, 4, only()) == ["a", "b"]  # fewer than k
-
-
-def test_cfs_passes_over_what_an_earlier_document_brought():
+    # what an earlier document brought is passed over
     assert algorithms.cfs(FIRST, POOLS, 4, only(("a", "x"), ("b", "x"), ("b", "y"))) == ["a", "b", "x", "y"]
-
-
-def test_cfs_asks_in_the_order_of_equation_4_and_no_more_than_it_needs():
-    asked = []
+    asked = []  # in the order of equation 4, and no more than it needs
     algorithms.cfs(FIRST, POOLS, 3, lambda d1, d2: asked.append((d1, d2)) or (d1, d2) == ("a", "y"))
     assert asked == [("a", "x"), ("a", "y")]
 
@@ -67,15 +57,11 @@ def test_cis_drops_second_stage_documents_negative_with_every_first_stage_one():
     assert algorithms.cis(chosen, FIRST, only(("x", "b"))) == ["a", "b", "x"]
     assert algorithms.cis(chosen, FIRST, only(("b", "x"), ("x", "w"))) == ["a", "b"]  # order and stage count
     assert algorithms.cis(chosen, FIRST, only()) == ["a", "b"]
-
-
-def test_cis_over_all_judges_each_pair_once_against_the_whole_set():
-    chosen = ["a", "b", "x", "w"]
+    # over all: each pair is judged once against the whole set
     assert algorithms.cis(chosen, FIRST, only(("w", "x"), ("x", "a")), cis_scope="all") == ["a", "x", "w"]
-    assert algorithms.cis(chosen, FIRST, only(), cis_scope="all") == []
-    asked = set()
-    algorithms.cis(chosen, FIRST, lambda d1, d2: asked.add((d1, d2)) or False, cis_scope="all")
-    assert asked == {(later, earlier) for earlier, later in itertools.combinations(chosen, 2)}
+    asked = []
+    assert algorithms.cis(chosen, FIRST, lambda *pair: asked.append(pair) or False, cis_scope="all") == []
+    assert {*asked} == {(later, earlier) for earlier, later in itertools.combinations(chosen, 2)}
 
 
 def test_ranked_fills_the_budget_by_pair_score_and_gives_up_a_lonely_first_stage_document():
@@ -83,9 +69,8 @@ def test_ranked_fills_the_budget_by_pair_score_and_gives_up_a_lonely_first_stage
     score = lambda d1, d2: table.get((d1, d2), 0.1)  # noqa: E731
     ranking = ["a", "b", "c", "x"]
     choose = lambda k, **options: algorithms.ranked(ranking, FIRST, POOLS, k, score, **options)  # noqa: E731
-    assert choose(2) == ["a", "z"]
-    assert choose(3) == ["a", "z", "b"]
-    assert choose(4) == ["a", "z", "b", "w"]
+    whole = ["a", "z", "b", "w"]
+    assert [choose(k) for k in (2, 3, 4)] == [whole[:2], whole[:3], whole]
     assert choose(2, keep_first=2) == ["a", "b"]
     table = {("b", "w"): 0.9}
     assert choose(2, keep_first=0) == ["b", "w"]
@@ -93,15 +78,15 @@ def test_ranked_fills_the_budget_by_pair_score_and_gives_up_a_lonely_first_stage
     assert choose(4, keep_first=0)[:2] == ["b", "w"]
 
 
-def test_ranked_pairs_first_stage_documents_with_each_other():
+def test_ranked_pairs_first_stage_documents_with_each_other_and_is_filled_up_from_them():
     first, pools = ["a", "b", "c"], [["x"], ["x"], ["x"]]
     score = lambda d1, d2: 0.9 if (d1, d2) == ("b", "c") else 0.5  # noqa: E731
     assert algorithms.ranked(first, first, pools, 2, score, keep_first=0) == ["b", "c"]
-
-
-def test_ranked_is_filled_up_from_the_first_stage():
     assert algorithms.ranked(["a", "b", "c", "d"], ["a"], [["x"]], 4, lambda d1, d2: 0.9) == ["a", "x", "b", "c"]
     assert algorithms.ranked([], [], [], 4, lambda d1, d2: 0.9) == []
+    saturated = {("a", "x"): 1.0, ("a", "y"): 0.999, ("a", "z"): 0.0}
+    found = algorithms.ranked(["a"], ["a"], [["z", "y", "x"]], 3, lambda *pair: saturated[pair])
+    assert found == ["a", "x", "y"]
 
 
 def test_ranked_prior_is_worth_its_reciprocal_rank_in_nats():
@@ -138,25 +123,21 @@ def test_a_score_weight_needs_as_deep_a_ranking_as_there_are_candidates():
     assert SelectionOptions("ranked", k=2, score_weight=1.0).choose(rankings, even) == ["a", "x"]
 
 
-def test_ranked_symmetric_averages_the_log_odds_of_both_orders():
-    table = {("a", "x"): 0.9, ("x", "a"): 0.1, ("a", "y"): 0.6, ("y", "a"): 0.6}
-    score = lambda d1, d2: table[d1, d2]  # noqa: E731
-    assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score) == ["a", "x"]
-    assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score, symmetric=True) == ["a", "y"]
-
-
 def test_cfs_symmetric_tests_the_mean_log_odds_of_both_orders_and_scores_both():
     table = {("a", "x"): 0.9, ("x", "a"): 0.05, ("a", "y"): 0.6, ("y", "a"): 0.6}
+    score = lambda d1, d2: table[d1, d2]  # noqa: E731
     rankings, options = Rankings(("a",), (("x", "y"),)), SelectionOptions("cfs", k=2, threshold=0.5)
-    assert options.choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "x"]
+    assert options.choose(rankings, score) == ["a", "x"]
     both = replace(options, symmetric=True)
     for lookahead in (1, 8):
         (decision,) = decide([(both, rankings)], lambda pairs: [table[pair] for _, pair in pairs], lookahead)
         assert decision.documents == ["a", "y"]
         assert set(decision.scores) == set(table)
     # ln(.9/.1) + ln(.05/.95) = -0.75: half of it is the log-odds of 0.407
-    assert replace(both, threshold=0.4).choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "x"]
-    assert replace(both, threshold=0.41).choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "y"]
+    assert replace(both, threshold=0.4).choose(rankings, score) == ["a", "x"]
+    assert replace(both, threshold=0.41).choose(rankings, score) == ["a", "y"]
+    assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score) == ["a", "x"]
+    assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score, symmetric=True) == ["a", "y"]
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 0.7, 1.0])
@@ -164,23 +145,6 @@ def test_cfs_symmetric_tests_the_mean_log_odds_of_both_orders_and_scores_both():
 def test_a_pair_at_the_threshold_is_positive(options, threshold):
     selection = SelectionOptions(**{"method": "cfs", "k": 4, "threshold": threshold, **options})
     assert selection.choose(Rankings(("a", "b"), (("x",), ("y",))), lambda d1, d2: threshold) == ["a", "b", "x", "y"]
-
-
-def test_cfs_symmetric_stops_its_rounds_as_one_order_does():
-    options = SelectionOptions(method="cfs", k=2, depth=8, symmetric=True)
-    sizes = []
-
-    def batch(pairs):
-        sizes.append(len(pairs))
-        return [float("d4" in pair) for _, pair in pairs]
-
-    decide([(options, Rankings(("a",), (("a", *IDS),)))], batch, lookahead=4)
-    assert sizes == [8, 8]
-
-
-def test_ranked_tells_saturated_probabilities_apart_from_the_rest():
-    table = {("a", "x"): 1.0, ("a", "y"): 0.999, ("a", "z"): 0.0}
-    assert algorithms.ranked(["a"], ["a"], [["z", "y", "x"]], 3, lambda d1, d2: table[d1, d2]) == ["a", "x", "y"]
 
 
 IDS = [f"d{i}" for i in range(14)]
@@ -234,14 +198,8 @@ def test_any_selection_keeps_within_budget_and_candidates(problem):
 @settings(max_examples=100)
 def test_deciding_in_rounds_equals_asking_pair_by_pair(problem, lookahead):
     options, rankings, scores = problem
-    needed = set()
-
-    def one_by_one(d1, d2):
-        needed.add((d1, d2))
-        return scores[d1, d2]
-
-    expected = options.choose(rankings, one_by_one)
-    asked = []
+    needed, asked = set(), []
+    expected = options.choose(rankings, lambda *pair: needed.add(pair) or scores[pair])
 
     def batch(pairs):
         asked.extend(pair for _, pair in pairs)
@@ -269,20 +227,19 @@ def test_cfs_equals_a_literal_reading_of_equation_4(problem):
 
 
 def test_lookahead_trades_rounds_for_pairs():
-    options = SelectionOptions(method="cfs", k=2, depth=8)
-    rankings = Rankings(("a",), (("a", *IDS),))
-    rounds = {}
-    for lookahead in (1, 4, 8):
-        sizes = []
+    def rounds(lookahead, **more):
+        options, sizes = SelectionOptions(method="cfs", k=2, depth=8, **more), []
 
-        def batch(pairs, sizes=sizes):
+        def batch(pairs):
             sizes.append(len(pairs))
-            return [float(d2 == "d4") for _, (_, d2) in pairs]
+            return [float("d4" in pair) for _, pair in pairs]
 
-        (decision,) = decide([(options, rankings)], batch, lookahead)
+        (decision,) = decide([(options, Rankings(("a",), (("a", *IDS),)))], batch, lookahead)
         assert decision.documents == ["a", "d4"]
-        rounds[lookahead] = sizes
-    assert rounds == {1: [1, 1, 1, 1, 1], 4: [4, 4], 8: [8]}
+        return sizes
+
+    assert [rounds(lookahead) for lookahead in (1, 4, 8)] == [[1, 1, 1, 1, 1], [4, 4], [8]]
+    assert rounds(4, symmetric=True) == [8, 8]  # stops as one order does
 
 
 def test_all_jobs_share_a_round():
@@ -305,13 +262,9 @@ def test_a_selection_asks_retrieval_for_what_the_decided_depths_need(k):
     assert (ranked.ranking_size, ranked.concatenations, ranked.concatenated_size) == (15, 3, 15)
 
 
-def test_empty_places_go_to_the_ranking_but_not_to_what_was_refused() -> None:
+def test_empty_places_go_to_the_ranking_but_not_to_what_was_refused():
     rankings = Rankings(("a", "b", "c", "d"), (("x", "y", "c"), ("c", "z", "y")))
-    scores = {("a", "x"): 0.2, ("a", "y"): 0.9}
-
-    def score(d1: str, d2: str) -> float:
-        return scores.get((d1, d2), 0.0)
-
+    score = lambda d1, d2: {("a", "x"): 0.2, ("a", "y"): 0.9}.get((d1, d2), 0.0)  # noqa: E731
     bare = SelectionOptions(method="cfs", k=4)
     assert bare.choose(rankings, score) == ["a", "b", "y"]
     assert replace(bare, fill_budget=True).choose(rankings, score) == ["a", "b", "y", "c"]

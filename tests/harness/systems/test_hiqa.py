@@ -6,63 +6,51 @@ from hypothesis import strategies as st
 
 from common.records import Passage, Ranked
 from documents.records import Segment, as_passage
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.systems.hiqa import HiQa, within_budget
 from tests.helpers.echo_reader import EchoReader
+from tests.helpers.river_corpus import indexed
 
 
 def hits(*lengths: int) -> list[Ranked]:
     return [Ranked(Passage(str(n), " ".join(["word"] * length)), -float(n)) for n, length in enumerate(lengths)]
 
 
-def kept(found: list[Ranked]) -> list[int]:
-    return [int(hit.passage.id) for hit in found]
-
-
-def test_titles_count() -> None:
-    titled = Ranked(Passage("1", "three words here", "two words"), 0.0)
-    assert kept(within_budget([*hits(1), titled], 6)) == [0, 1]
-    assert kept(within_budget([*hits(1), titled], 5)) == [0]
+def kept(found: list[Ranked], budget: int) -> list[int]:
+    return [int(hit.passage.id) for hit in within_budget(found, budget)]
 
 
 @given(st.lists(st.integers(0, 20)), st.integers(1, 50))
 def test_what_is_kept_fits_and_what_is_left_out_does_not(lengths: list[int], budget: int) -> None:
-    found = hits(*lengths)
-    places = kept(within_budget(found, budget))
+    places = kept(hits(*lengths), budget)
     assert places == sorted(set(places))
     assert places[:1] == ([0] if lengths else [])
     for n, length in enumerate(lengths[1:], start=1):
         used = sum(lengths[place] for place in places if place < n)
         assert (n in places) == (used + length <= budget)
+    titled = Ranked(Passage("1", "three words here", "two words"), 0.0)  # titles count
+    assert (kept([*hits(1), titled], 6), kept([*hits(1), titled], 5)) == ([0, 1], [0])
 
 
 @pytest.fixture(scope="module")
 def retriever(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
-    def segment(heading: str, kind: str, text: str, image: str = "") -> Passage:
-        whole = Segment("alto.pdf", "Alto", (heading,), kind, text, text, 2, 2, image=image)
-        return as_passage(whole, whole.path)
-
-    folder = tmp_path_factory.mktemp("index")
-    passages = [
-        segment("Start", "text", "hold the button"),
-        segment("Data", "table", "| button | force |\n| --- | --- |\n| main | 9 N |"),
-        segment("Parts", "image", "Figure 1: the button", "abc.png"),
+    parts = [
+        ("Start", "text", "hold the button", ""),
+        ("Data", "table", "| button | force |\n| --- | --- |\n| main | 9 N |", ""),
+        ("Parts", "image", "Figure 1: the button", "abc.png"),
     ]
-    build_bm25(passages, folder / "bm25")
-    return Bm25Retriever(folder / "bm25")
+    segments = [
+        Segment("alto.pdf", "Alto", (head,), kind, text, text, 2, 2, image=image) for head, kind, text, image in parts
+    ]
+    return indexed(tmp_path_factory.mktemp("index") / "bm25", [as_passage(each, each.path) for each in segments])
 
 
-def test_tables_and_images_come_with_the_answer(retriever: Bm25Retriever) -> None:
-    system = HiQa(retriever, reader=EchoReader())
-    (answer,) = system.answer("which button?")
+def test_tables_and_images_come_with_the_answer_and_segments_beyond_the_budget_are_counted(retriever) -> None:
+    (answer,) = HiQa(retriever, reader=EchoReader()).answer("which button?")
     assert answer.text == " ".join(hit.passage.title for hit in answer.evidence)
     by_kind = {str((hit.passage.metadata or {})["kind"]): hit.passage for hit in answer.evidence}
     assert answer.notes == {"read": True, "tables": [by_kind["table"].id], "images": ["abc.png"]}
     assert by_kind["table"].text.count("\n") == 2  # whole, with its line breaks
     assert answer.costs["retriever_calls"] == 1
-
-
-def test_segments_beyond_the_budget_are_counted(retriever: Bm25Retriever) -> None:
     (answer,) = HiQa(retriever, max_words=1).answer("which button?")
-    assert len(answer.evidence) == 1
-    assert answer.notes["left_out"] == 2
+    assert (len(answer.evidence), answer.notes["left_out"]) == (1, 2)

@@ -4,9 +4,10 @@ Lost sources, costs, notes, and what `ask` prints of it.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import yaml
@@ -19,12 +20,12 @@ from harness.answer_selection.oracle import Oracle
 from harness.context_sources.facts import IndexedFacts
 from harness.context_sources.generated import NOTHING_KNOWN
 from harness.context_sources.web import WebContext
-from harness.interfaces import ClosedBookReader
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader
-from harness.systems import msrag
+from harness.systems import msrag as msrag_module
 from harness.systems.msrag import Msrag
+from tests.helpers.reports import timeless
 from tests.helpers.river_corpus import IDS
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
 from tests.helpers.table_encoder import TableEncoder
@@ -43,17 +44,14 @@ class WordReader:
         self.memory = memory
         self.asked: list[list[str]] = []
 
-    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+    def read(self, questions, evidence) -> list[Answer]:
         self.asked.append([question.id for question in questions])
-        return [self._answer(*each) for each in zip(questions, evidence, strict=True)]
+        words = [(hits[0].passage.text.split()[-1], hits[0].passage.id) for hits in evidence]
+        notes = [{"contexts": [{"id": id_, "probability": RELEVANCE.get(word, 0.5)}]} for word, id_ in words]
+        costs = {"model_calls": 1.0, "tokens": 5.0}
+        return [Answer(q.id, w[0], (), -0.5, costs, n) for q, w, n in zip(questions, words, notes, strict=True)]
 
-    @staticmethod
-    def _answer(question: Question, hits: Sequence[Ranked]) -> Answer:
-        word = hits[0].passage.text.split()[-1]
-        notes = {"contexts": [{"id": hits[0].passage.id, "probability": RELEVANCE.get(word, 0.5)}]}
-        return Answer(question.id, word, (), -0.5, {"model_calls": 1.0, "tokens": 5.0}, notes)
-
-    def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
+    def read_closed_book(self, questions) -> list[Answer]:
         return [Answer(q.id, self.memory, (), -2.0, {"model_calls": 1.0, "tokens": 1.0}) for q in questions]
 
 
@@ -63,78 +61,60 @@ class Written:
     def __init__(self, *contexts: SourceContext) -> None:
         self.given = contexts
 
-    def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
+    def contexts(self, questions) -> list[SourceContext]:
         return [self.given[place % len(self.given)] for place in range(len(questions))]
 
 
-class Down:
-    """A source whose service is down."""
-
-    def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
-        raise UnavailableError("search.example cannot be reached: start the server.")
-
-
-def passage(text: str, link: str = "") -> Ranked:
-    return Ranked(Passage.of("Title", text, "web", metadata={"link": link} if link else None), 1.0)
+DOWN = "search.example cannot be reached: start the server."
 
 
 def ends(word: str, link: str = "") -> SourceContext:
-    return SourceContext((passage(f"it ends in the {word}", link),), costs={"retriever_calls": 1.0})
+    found = Passage.of("Title", f"it ends in the {word}", "web", metadata={"link": link} if link else None)
+    return SourceContext((Ranked(found, 1.0),), costs={"retriever_calls": 1.0})
+
+
+NO_WEB = Written(SourceContext((), "no search found anything"))
+OCEAN, SEA = Written(ends("ocean", "http://a.example/x")), Written(ends("sea"))
+
+
+def msrag(web=OCEAN, knowledge=SEA, reader=None, **options) -> Msrag:
+    return Msrag(reader or WordReader(), options.pop("selector", EstimatedRelevance()), web, knowledge, **options)
 
 
 def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() -> None:
-    web, knowledge = Written(ends("ocean", "http://a.example/x")), Written(ends("sea"))
-    reader = WordReader()
-    assert isinstance(reader, ClosedBookReader)
-    system = Msrag(reader, EstimatedRelevance(), web, knowledge)
-    (answer,) = system.answer([ALBA])
+    (answer,) = msrag().answer([ALBA])
     assert (answer.question_id, answer.text, answer.logprob) == ("a", "sea", -0.5)
-    assert answer.evidence == knowledge.given[0].passages
+    assert answer.evidence == SEA.given[0].passages
     told = answer.notes["sources"]
-    assert [(each["source"], each["answer"], each.get("score")) for each in told] == [
-        ("web", "ocean", 0.4), ("generated", "sea", 0.7), ("none", "lake", None),
-    ]  # fmt: skip
+    said = {each["source"]: (each["answer"], each.get("score")) for each in told}
+    assert said == {"web": ("ocean", 0.4), "generated": ("sea", 0.7), "none": ("lake", None)}
     assert told[0]["passages"][0]["link"] == "http://a.example/x"
     assert (answer.notes["chosen"], answer.notes["selector"]) == ("generated", "most relevant context")
-    assert "lost" not in answer.notes
-    assert "uses_gold" not in answer.notes
+    assert not {"lost", "uses_gold"} & {*answer.notes}
     counted = {name: value for name, value in answer.costs.items() if not name.startswith("seconds/")}
     assert counted == {"retriever_calls": 2.0, "model_calls": 3.0, "tokens": 11.0}
     assert answer.costs["seconds/reading"] > 0
+    first, second = msrag(selector=Oracle(loaded=ENCODER)).answer([ALBA, ELBE])
+    assert (first.text, second.text, first.notes["uses_gold"]) == ("sea", "ocean", True)
 
 
-def test_the_oracle_says_that_it_uses_the_gold_answer() -> None:
-    system = Msrag(WordReader(), Oracle(loaded=ENCODER), Written(ends("ocean")), Written(ends("sea")))
-    first, second = system.answer([ALBA, ELBE])
-    assert (first.text, second.text) == ("sea", "ocean")
-    assert first.notes["uses_gold"] is True
-
-
-def test_a_lost_source_leaves_the_other_two_and_is_named() -> None:
+def test_a_lost_source_leaves_the_other_two_and_is_named_and_one_that_has_nothing_is_not_lost() -> None:
     for web, why in (
-        (Down(), "search.example cannot be reached: start the server."),
+        (SimpleNamespace(contexts=mock.Mock(side_effect=UnavailableError(DOWN))), DOWN),
         (Written(SourceContext((), "HTTP 500 after 3 retries", lost=True)), "HTTP 500 after 3 retries"),
     ):
-        (answer,) = Msrag(WordReader(), EstimatedRelevance(), web, Written(ends("sea"))).answer([ALBA])
-        assert answer.text == "sea"
-        assert answer.notes["lost"] == {"web": why}
-        assert answer.costs["lost_sources"] == 1.0
-
-
-def test_a_source_that_has_nothing_is_not_lost() -> None:
-    web = Written(SourceContext((), "no search found anything"))
+        (answer,) = msrag(web).answer([ALBA])
+        assert (answer.text, answer.notes["lost"], answer.costs["lost_sources"]) == ("sea", {"web": why}, 1.0)
     knowledge = Written(SourceContext((), NOTHING_KNOWN, costs={"not_retrieved": 1.0}))
-    (answer,) = Msrag(WordReader(), EstimatedRelevance(), web, knowledge).answer("alba river")
-    assert (answer.text, answer.evidence) == ("lake", ())
+    (answer,) = msrag(NO_WEB, knowledge).answer("alba river")
+    assert (answer.text, answer.evidence, answer.costs["not_retrieved"]) == ("lake", (), 1.0)
     assert "lost" not in answer.notes
-    assert answer.costs["not_retrieved"] == 1.0
 
 
 def test_what_two_sources_find_is_read_in_one_call_and_in_order() -> None:
-    web = Written(ends("ocean"), SourceContext((), "no search found anything"))
-    knowledge = Written(SourceContext((), NOTHING_KNOWN), ends("lake"))
+    web, knowledge = Written(ends("ocean"), *NO_WEB.given), Written(*NO_WEB.given, ends("lake"))
     reader = WordReader("sea")
-    first, second = Msrag(reader, EstimatedRelevance(), web, knowledge).answer([ALBA, ELBE])
+    first, second = msrag(web, knowledge, reader).answer([ALBA, ELBE])
     assert reader.asked == [["a", "b"]]
     assert [each["answer"] for each in first.notes["sources"]] == ["ocean", "", "sea"]
     assert [each["answer"] for each in second.notes["sources"]] == ["", "lake", "sea"]
@@ -151,10 +131,8 @@ def test_what_two_sources_find_is_read_in_one_call_and_in_order() -> None:
     ],
 )
 def test_the_paper_s_baselines_are_options(sources: tuple[str, ...], text: str, calls: float) -> None:
-    system = Msrag(WordReader(), EstimatedRelevance(), Written(ends("ocean")), Written(ends("sea")), sources)
-    (answer,) = system.answer([ALBA])
-    assert answer.text == text
-    assert answer.costs["model_calls"] == calls
+    (answer,) = msrag(sources=sources).answer([ALBA])
+    assert (answer.text, answer.costs["model_calls"]) == (text, calls)
     assert [each["source"] for each in answer.notes["sources"]] == list(sources)
 
 
@@ -165,26 +143,23 @@ def test_the_web_searches_with_three_sub_questions_and_merges_by_rank(bm25) -> N
     # three without repetition; a fallback
     assert retriever.asked == [(["alba joins", "brune ends", "calder", "elbe"], 2)]
     assert [each["query"] for each in first.notes["queries"]] == ["alba joins", "brune ends", "calder"]
-    assert first.costs["retriever_calls"] == 3.0
-    assert first.costs["rewriter_calls"] == 1.0
+    assert (first.costs["retriever_calls"], first.costs["rewriter_calls"], second.costs["fallbacks"]) == (3.0, 1.0, 1.0)
     assert second.notes["fallbacks"] == {"decomposition": "it is missing"}
-    assert second.costs["fallbacks"] == 1.0
     # every list's first passage scores 1/61; Brune is also second in the first list or Alba (ship) in the second
     ids = [hit.passage.id for hit in first.passages]
     assert len(ids) == len(set(ids)) == 3
     assert {IDS["Alba"], IDS["Brune"]} < set(ids) | {IDS["Calder"]}
     assert {hit.passage.source for hit in first.passages} == {"web"}
     plain = web.unsegmented(summarized=False)
-    (context,) = plain.contexts([ALBA])
+    context, nothing = plain.contexts([ALBA, Question("x", "zzz")])
     assert [each["query"] for each in context.notes["queries"]] == ["alba river"]
-    (nothing,) = plain.contexts([Question("x", "zzz")])
     assert (nothing.passages, nothing.missing, nothing.lost) == ((), "no search found anything", False)
 
 
 class Numbered:
     """A retriever: each query finds k passages of 200 words of its own."""
 
-    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+    def search(self, queries, k: int) -> list[list[Ranked]]:
         texts = [[f"{query.split()[0]}{place} " + "word " * 199 for place in range(k)] for query in queries]
         return [[Ranked(Passage.of("", text.strip()), 1.0) for text in each] for each in texts]
 
@@ -198,20 +173,16 @@ class Numbered:
         ({"passages": 8, "max_words": 5000}, 8, 1600, (8, 1600)),
     ],
 )
-def test_all_passages_that_were_found_are_summarized_unless_an_option_cuts_them(
-    options: dict[str, int], summarized: int, words: int, read: tuple[int, int]
-) -> None:
+def test_all_found_passages_are_summarized_unless_an_option_cuts_them(options, summarized, words, read) -> None:
     lm = ScriptedLm({"Question: alba river": [FAILS]})
-    (context,) = WebContext(Numbered(), TableRewriter(TABLE), summarizer=lm, **options).contexts([ALBA])
-    ((chat,),) = lm.asked
-    shown = chat.messages[-1].content
-    assert shown.count("\n</passage>") == summarized
-    assert len(re.findall(r"\bword\b", shown)) == words - summarized
-    assert sum(len(hit.passage.text.split()) for hit in context.passages) == read[1]  # of the failed call
-    assert len(context.passages) == read[0]
+    web = WebContext(Numbered(), TableRewriter(TABLE), summarizer=lm, **options)
+    (context,) = web.contexts([ALBA])
+    shown = lm.asked[0][0].messages[-1].content
+    assert (shown.count("\n</passage>"), len(re.findall(r"\bword\b", shown))) == (summarized, words - summarized)
+    found = [len(hit.passage.text.split()) for hit in context.passages]  # of the failed call
+    assert (len(found), sum(found)) == read
     lm.replies = {"Question: alba river": ["Summary: The alba."]}
-    (context,) = WebContext(Numbered(), TableRewriter(TABLE), summarizer=lm, **options).contexts([ALBA])
-    assert len(context.notes["summary of"]) == summarized
+    assert len(web.contexts([ALBA])[0].notes["summary of"]) == summarized
 
 
 def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
@@ -219,20 +190,14 @@ def test_no_retrieval_and_the_sources_are_read_by_prompts_of_one_kind() -> None:
     for key in ("max_tokens", "answer_after", "answer_until", "verbatim", "system", "examples"):
         assert getattr(alone, key) == getattr(read, key)
     lm = ScriptedLm({"": ["so. Answer: sea;"]})
-    Msrag(LlmReader(lm, max_answer_tokens=50), EstimatedRelevance(), knowledge=Written(ends("sea")),
-          sources=("generated", "none")).answer([ALBA])  # fmt: skip
+    msrag(reader=LlmReader(lm, max_answer_tokens=50), sources=("generated", "none")).answer([ALBA])
     assert [chat.max_tokens for chats in lm.asked for chat in chats] == [50, 50]
 
 
 def test_the_paper_s_config_has_a_model_of_the_sources_and_one_that_reads() -> None:
     init = yaml.safe_load(Path("configs/infer/msrag.yaml").read_text())["system"]["init_args"]
-    web, knowledge = init["web"]["init_args"], init["knowledge"]["init_args"]
-    models = [
-        web["summarizer"],
-        web["rewriter"]["init_args"]["llm"],
-        knowledge["llm"],
-        init["reader"]["init_args"]["llm"],
-    ]
+    web, knowledge, reader = (init[part]["init_args"] for part in ("web", "knowledge", "reader"))
+    models = [web["summarizer"], web["rewriter"]["init_args"]["llm"], knowledge["llm"], reader["llm"]]
     assert [each["init_args"]["model"] for each in models] == ["gpt-3.5-turbo"] * 3 + ["meta-llama/Llama-2-7b-chat-hf"]
 
 
@@ -240,34 +205,21 @@ def test_the_summary_takes_the_place_of_the_passages_and_a_failed_one_does_not(b
     replies = {"Question: alba river": ["Summary: The alba joins the brune."], "Question: elbe": [FAILS]}
     web = WebContext(bm25, summarizer=ScriptedLm(replies), per_query=2)
     first, second = web.contexts([ALBA, ELBE])
-    (hit,) = first.passages
+    (hit,), found = first.passages, bm25.search(["alba river", "elbe"], 2)
     assert (hit.passage.text, hit.passage.source) == ("The alba joins the brune.", "web")
-    assert [each["id"] for each in first.notes["summary of"]] == [
-        hit.passage.id for hit in bm25.search(["alba river"], 2)[0]
-    ]
+    assert [each["id"] for each in first.notes["summary of"]] == [hit.passage.id for hit in found[0]]
     assert (first.costs["summary_calls"], first.costs["tokens"], first.costs["reply_tokens"]) == (1.0, 10.0, 6.0)
-    assert [hit.passage.id for hit in second.passages] == [hit.passage.id for hit in bm25.search(["elbe"], 2)[0]]
-    assert second.notes["no summary"] == "HTTP 500"
-    assert second.costs["failed_summary_calls"] == 1.0
+    assert [hit.passage.id for hit in second.passages] == [hit.passage.id for hit in found[1]]
+    assert (second.notes["no summary"], second.costs["failed_summary_calls"]) == ("HTTP 500", 1.0)
 
 
-def test_with_real_parts_results_are_the_same_together_and_one_after_the_other(
-    bm25, serving: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = ["alba river", "elbe mountain", "calder joins", "zzz"]
-    questions = [Question(str(n), text) for n, text in enumerate(texts)]
-    system = Msrag(
-        ContextReader(serving), EstimatedRelevance(), WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
-    )
+def test_with_real_parts_results_are_the_same_one_after_the_other(bm25, serving, monkeypatch) -> None:
+    questions = [Question(text, text) for text in ("alba river", "elbe mountain", "calder joins", "zzz")]
+    web, knowledge = WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25)
+    system = msrag(web, knowledge, ContextReader(serving))
     together = system.answer(questions)
-    monkeypatch.setattr(msrag, "run_together", lambda calls, *_, **__: {name: call() for name, call in calls.items()})
+    monkeypatch.setattr(msrag_module, "run_together", lambda calls, *_, **__: {name: calls[name]() for name in calls})
     one_by_one = system.answer(questions)
-
-    def timeless(answer: Answer) -> dict:
-        record = asdict(answer)
-        return record | {"costs": {name: n for name, n in record["costs"].items() if not name.startswith("seconds/")}}
-
-    assert [timeless(each) for each in together] == [timeless(each) for each in one_by_one]
-    alone = [system.answer([question])[0].text for question in questions]
-    assert alone == [each.text for each in together]
+    assert [timeless(asdict(each)) for each in together] == [timeless(asdict(each)) for each in one_by_one]
+    assert [system.answer([question])[0].text for question in questions] == [each.text for each in together]
     assert system.retriever is bm25  # what a report names as the index

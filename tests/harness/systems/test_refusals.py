@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,7 +16,7 @@ from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.file import FileRewriter
@@ -34,7 +32,7 @@ from harness.systems.rerag import ReRag
 from tests.helpers.echo_reader import EchoReader
 from tests.helpers.llm_world import reading_rows
 from tests.helpers.rerag_world import write_serving
-from tests.helpers.river_corpus import PASSAGES, gold_scorer
+from tests.helpers.river_corpus import PASSAGES, gold_scorer, indexed
 from tests.helpers.scripted_lm import ScriptedLm
 
 ASKED = [Question("q", "alba river")]
@@ -48,156 +46,121 @@ class Made:
         self.folder, self.bm25, self.t5, self.both = folder, bm25, t5, serving
         self.none = folder / "nowhere.jsonl"
 
-    @cached_property
+    def serving(self, **parts) -> Path:
+        """A folder with some of RE-RAG's parts."""
+        return write_serving(self.t5, self.folder / "serving", **parts)
+
     def estimator(self) -> Path:
-        return write_serving(self.t5, self.folder / "estimator", generator=None)
+        return self.serving(generator=None)
 
-    @cached_property
     def generator(self) -> Path:
-        return write_serving(self.t5, self.folder / "generator", estimator=False)
+        return self.serving(estimator=False)
 
-    @cached_property
-    def packed(self) -> Path:
-        return write_serving(self.t5, self.folder / "packed", generator="packed", estimator=False)
-
-    @cached_property
     def other_index(self) -> Bm25Retriever:
-        build_bm25([PASSAGES["Alba"]], self.folder / "other")
-        return Bm25Retriever(self.folder / "other")
+        return indexed(self.folder / "other", [PASSAGES["Alba"]])
 
-    def yaml(self, **content: Any) -> str:
-        """A file of a prompt, or of a pool of strategies."""
-        (self.folder / "own.yaml").write_text(yaml.safe_dump(content))
-        return str(self.folder / "own.yaml")
+    def file(self, content: str) -> Path:
+        """Of a prompt, a pool of strategies, rewrites or questions."""
+        (self.folder / "own.yaml").write_text(content)
+        return self.folder / "own.yaml"
 
-    def rows(self, *rows: Any) -> Path:
-        """A file of rewrites, or of questions in HotpotQA's layout."""
-        (self.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return self.folder / "rows.jsonl"
+    def yaml(self, **content) -> str:
+        return str(self.file(yaml.safe_dump(content)))
 
     def examples(self) -> str:
-        """Two questions, the first of which has no answer in its passages."""
-        rows = reading_rows(count=2)
-        rows[0]["answer"] = "nowhere"
-        (self.folder / "few.json").write_text(json.dumps(rows))
-        return str(self.folder / "few.json")
+        """Two questions in HotpotQA's layout, the first of which has no answer in its passages."""
+        first, second = reading_rows(count=2)
+        return str(self.file(json.dumps([first | {"answer": "nowhere"}, second])))
 
 
-class NeedsContext:
-    """A reader that answers from evidence alone."""
-
-    read = EchoReader.read
-
-
-class Source:
-    """A source that is never asked."""
-
-    contexts = None
-
-
-def msrag(reader: Any = EchoReader, **options: Any) -> Msrag:
-    given = {"web": Source(), "knowledge": Source(), **options}
-    return Msrag(LlmReader(LM) if reader is EchoReader else reader, EstimatedRelevance(), **given)
+def msrag(reader=None, **options) -> Msrag:
+    given = {"web": object(), "knowledge": object(), **options}
+    return Msrag(reader or LlmReader(LM), EstimatedRelevance(), **given)
 
 
 Call = Callable[[Made], object]
-CALLS: dict[str, tuple[Call, type[Exception], str]] = {
-    "ReRag: candidates": (lambda m: ReRag(m.bm25, m.both, candidates=10), UserError, "candidates is 10, fewer than"),
-    "ReRag: no model": (lambda m: ReRag(m.bm25), UserError, "serving"),
-    "ReRag: two models": (lambda m: ReRag(m.bm25, serving=m.both, model=object()), UserError, "serving"),
-    "ReRag: reader of all": (lambda m: ReRag(m.bm25, m.both, reader=EchoReader()), UserError, "reader is EchoReader"),
-    "ReRag: weights and abstain": (
-        lambda m: ReRag(m.bm25, m.both, weights="retriever", abstain=True), UserError, "omit weights"),
-    "ReRag: abstain without threshold": (
-        lambda m: ReRag(m.bm25, m.estimator, abstain=True, device="cpu").load(), UserError, "needs a threshold"),
-    "ReRag: abstain without estimator": (
-        lambda m: ReRag(m.bm25, m.generator, abstain=True, device="cpu").load(), UserError, "need an estimator"),
-    "ReRag: threshold without estimator": (
-        lambda m: ReRag(m.bm25, m.generator, threshold=0.5, device="cpu").load(), UserError, "need an estimator"),
-    "ReRag: no folder": (lambda m: ReRag(m.bm25, m.none).load(), MissingInputError, "nowhere"),
-    "ReRag: packed": (lambda m: ReRag(m.bm25, m.packed, device="cpu").load(), UserError, "t5.PackedReader"),
-    "DrRag: no classifier": (lambda m: DrRag(m.bm25), UserError, "selection cfs needs the trained classifier"),
-    "DrRag: two classifiers": (
-        lambda m: DrRag(m.bm25, m.folder, scorer=gold_scorer()), UserError, "Both serving and scorer"),
-    "DrRag: no folder": (lambda m: DrRag(m.bm25, m.none).load(), MissingInputError, "nowhere"),
+CALLS: dict[str, tuple[Call, str] | tuple[Call, str, type[Exception]]] = {  # a UserError, unless another is named
+    "ReRag: candidates": (lambda m: ReRag(m.bm25, m.both, candidates=10), "candidates is 10, fewer than"),
+    "ReRag: no model": (lambda m: ReRag(m.bm25), "serving"),
+    "ReRag: two models": (lambda m: ReRag(m.bm25, serving=m.both, model=object()), "serving"),
+    "ReRag: reader of all": (lambda m: ReRag(m.bm25, m.both, reader=EchoReader()), "reader is EchoReader"),
+    "ReRag: weights and abstain": (lambda m: ReRag(m.bm25, m.both, weights="retriever", abstain=True), "omit weights"),
+    "ReRag: abstain without threshold": (lambda m: ReRag(m.bm25, m.estimator(), abstain=True), "needs a threshold"),
+    "ReRag: abstain without estimator": (lambda m: ReRag(m.bm25, m.generator(), abstain=True), "need an estimator"),
+    "ReRag: threshold without estimator": (lambda m: ReRag(m.bm25, m.generator(), threshold=0.5), "need an estimator"),
+    "ReRag: no folder": (lambda m: ReRag(m.bm25, m.none), "nowhere", MissingInputError),
+    "ReRag: packed": (lambda m: ReRag(m.bm25, m.serving(generator="packed", estimator=False)), "t5.PackedReader"),
+    "DrRag: no classifier": (lambda m: DrRag(m.bm25), "selection cfs needs the trained classifier"),
+    "DrRag: two classifiers": (lambda m: DrRag(m.bm25, m.folder, scorer=gold_scorer()), "Both serving and scorer"),
+    "DrRag: no folder": (lambda m: DrRag(m.bm25, m.none), "nowhere", MissingInputError),
     "DrRag: two corpora": (
-        lambda m: DrRag(m.bm25, selection=SelectionOptions("qdc"), second_retriever=m.other_index).load(),
-        ArtifactError, "different corpora"),
-    "Dmqr: no scorer": (lambda m: Dmqr(m.bm25), UserError, "fusion rerank needs one scorer"),
-    "Dmqr: strategy": (
-        lambda m: Dmqr(m.bm25, LlmRewriter(LM), ("hyde",), fusion="rrf").answer("alba"), UserError, "'hyde'"),
-    "Msrag: unknown source": (lambda m: msrag(sources=("web", "gpt")), UserError, "sources contains 'gpt'"),
-    "Msrag: no source": (lambda m: msrag(sources=()), UserError, "sources is empty"),
-    "Msrag: one twice": (lambda m: msrag(sources=("web", "web")), UserError, "sources names one twice"),
-    "Msrag: no knowledge": (lambda m: msrag(knowledge=None), UserError, "set sources to [web, none]"),
-    "Msrag: no web": (lambda m: msrag(web=None, sources=("web",)), UserError, "set sources to [none]"),
-    "Msrag: reader needs a context": (lambda m: msrag(NeedsContext()), UserError, "reader is NeedsContext"),
+        lambda m: DrRag(m.bm25, selection=SelectionOptions("qdc"), second_retriever=m.other_index()),
+        "different corpora", ArtifactError),
+    "Dmqr: no scorer": (lambda m: Dmqr(m.bm25), "fusion rerank needs one scorer"),
+    "Dmqr: strategy": (lambda m: Dmqr(m.bm25, LlmRewriter(LM), ("hyde",), fusion="rrf").answer("alba"), "'hyde'"),
+    "Msrag: unknown source": (lambda m: msrag(sources=("web", "gpt")), "sources contains 'gpt'"),
+    "Msrag: no source": (lambda m: msrag(sources=()), "sources is empty"),
+    "Msrag: one twice": (lambda m: msrag(sources=("web", "web")), "sources names one twice"),
+    "Msrag: no knowledge": (lambda m: msrag(knowledge=None), "set sources to [web, none]"),
+    "Msrag: no web": (lambda m: msrag(web=None, sources=("web",)), "set sources to [none]"),
+    "Msrag: reader needs a context": (lambda m: msrag(EchoReader()), "reader is EchoReader"),
     "Msrag: prompt for no context": (
-        lambda m: msrag(LlmReader(LM, m.yaml(user="${documents} ${question}", document="${text}"))).load(),
-        UserError, "closed_book"),
-    "CausalLm: no model": (lambda m: CausalLm("no/model").load(), MissingInputError, "no/model: no such folder"),
-    "CausalLm: device": (lambda m: CausalLm(str(m.t5), "gpu").load(), UserError, "device 'gpu' is unknown"),
-    "CausalLm: two devices": (lambda m: CausalLm("lm", "cpu", device_map="auto"), UserError, "device_map"),
-    "LlmReader: thorough": (lambda m: LlmReader(LM, marginal="thorough"), UserError, "marginal"),
-    "LlmReader: no prompt": (lambda m: LlmReader(LM, "none").load(), UserError, "prompt is 'none'"),
-    "LlmReader: shots": (lambda m: LlmReader(LM, "rerag_nq", shots=8).load(), UserError, "has 3 examples"),
-    "LlmReader: no place for shots": (lambda m: LlmReader(LM, "drrag", shots=1).load(), UserError, "prompt drrag"),
-    "LlmReader: no shots": (lambda m: LlmReader(LM, "rerag_nq", examples="x.json").load(), UserError, "shots"),
-    "LlmReader: no examples": (lambda m: LlmReader(LM, "few_shot").load(), UserError, "prompt few_shot"),
+        lambda m: msrag(LlmReader(LM, m.yaml(user="${documents} ${question}", document="${text}"))), "closed_book"),
+    "CausalLm: no model": (lambda m: CausalLm("no/model"), "no/model: no such folder", MissingInputError),
+    "CausalLm: device": (lambda m: CausalLm(str(m.t5), "gpu"), "device 'gpu' is unknown"),
+    "CausalLm: two devices": (lambda m: CausalLm("lm", "cpu", device_map="auto"), "device_map"),
+    "LlmReader: thorough": (lambda m: LlmReader(LM, marginal="thorough"), "marginal"),
+    "LlmReader: no prompt": (lambda m: LlmReader(LM, "none"), "prompt is 'none'"),
+    "LlmReader: shots": (lambda m: LlmReader(LM, "rerag_nq", shots=8), "has 3 examples"),
+    "LlmReader: no place for shots": (lambda m: LlmReader(LM, "drrag", shots=1), "prompt drrag"),
+    "LlmReader: no shots": (lambda m: LlmReader(LM, "rerag_nq", examples="x.json"), "shots"),
+    "LlmReader: no examples": (lambda m: LlmReader(LM, "few_shot"), "prompt few_shot"),
     "LlmReader: few examples": (
-        lambda m: LlmReader(LM, "rerag_nq", examples=m.examples(), examples_layout="hotpotqa", shots=8).load(),
-        UserError, "few.json gives 1"),
-    "PackedReader: alone": (lambda m: PackedReader(m.both, "cpu").load(), UserError, "ContextReader"),
-    "PackedReader: no generator": (lambda m: PackedReader(m.estimator, "cpu").load(), ArtifactError, "no generator"),
-    "PackedReader: no folder": (lambda m: PackedReader(m.none, "cpu").load(), MissingInputError, "nowhere"),
-    "ContextReader: packed": (lambda m: ContextReader(
-        write_serving(m.t5, m.folder / "several", generator="packed"), device="cpu").load(), UserError, "PackedReader"),
-    "ContextReader: no estimator": (
-        lambda m: ContextReader(m.generator, device="cpu").load(), ArtifactError, "no estimator"),
-    "LlmRewriter: printed and pool": (
-        lambda m: LlmRewriter(LM, m.folder, printed_prompt=True), UserError, "omit pool"),
+        lambda m: LlmReader(LM, "rerag_nq", examples=m.examples(), examples_layout="hotpotqa", shots=8),
+        "own.yaml gives 1"),
+    "PackedReader: alone": (lambda m: PackedReader(m.both), "ContextReader"),
+    "PackedReader: no generator": (lambda m: PackedReader(m.estimator()), "no generator", ArtifactError),
+    "PackedReader: no folder": (lambda m: PackedReader(m.none), "nowhere", MissingInputError),
+    "ContextReader: packed": (lambda m: ContextReader(m.serving(generator="packed")), "PackedReader"),
+    "ContextReader: no estimator": (lambda m: ContextReader(m.generator()), "no estimator", ArtifactError),
+    "LlmRewriter: printed and pool": (lambda m: LlmRewriter(LM, m.folder, printed_prompt=True), "omit pool"),
     "LlmRewriter: printed and adaptive": (
-        lambda m: LlmRewriter(LM, adaptive=True, printed_prompt=True), UserError, "omit adaptive"),
+        lambda m: LlmRewriter(LM, adaptive=True, printed_prompt=True), "omit adaptive"),
     "LlmRewriter: printed strategy": (
-        lambda m: LlmRewriter(LM, printed_prompt=True).rewrite(ASKED, ["decomposition"]), UserError, "decomposition"),
-    "LlmRewriter: no pool": (lambda m: LlmRewriter(LM, m.none).load(), MissingInputError, "nowhere"),
-    "LlmRewriter: bad pool": (
-        lambda m: LlmRewriter(LM, Path(m.yaml(strategies=3))).load(), DataError, "is no pool"),
-    "LlmRewriter: strategy": (lambda m: LlmRewriter(LM).rewrite(ASKED, ["hyde"]), UserError, "'hyde'"),
-    "PromptRewriter: no prompt": (lambda m: PromptRewriter(LM, "hide").load(), UserError, "prompt is 'hide'"),
-    "PromptRewriter: another place": (lambda m: PromptRewriter(LM, "judge_answer").load(), UserError, "has a place"),
-    "PromptRewriter: no file": (lambda m: PromptRewriter(LM, "no.yaml").load(), MissingInputError, "no.yaml"),
-    "PromptRewriter: no place": (
-        lambda m: PromptRewriter(LM, m.yaml(user="Jaws")).load(), UserError, "needs a place ${question}"),
-    "PromptRewriter: strategy": (lambda m: PromptRewriter(LM, "hyde").rewrite(ASKED, ["gqr"]), UserError, "'gqr'"),
+        lambda m: LlmRewriter(LM, printed_prompt=True).rewrite(ASKED, ["decomposition"]), "decomposition"),
+    "LlmRewriter: no pool": (lambda m: LlmRewriter(LM, m.none), "nowhere", MissingInputError),
+    "LlmRewriter: bad pool": (lambda m: LlmRewriter(LM, Path(m.yaml(strategies=3))), "is no pool", DataError),
+    "LlmRewriter: strategy": (lambda m: LlmRewriter(LM).rewrite(ASKED, ["hyde"]), "'hyde'"),
+    "PromptRewriter: no prompt": (lambda m: PromptRewriter(LM, "hide"), "prompt is 'hide'"),
+    "PromptRewriter: another place": (lambda m: PromptRewriter(LM, "judge_answer"), "has a place"),
+    "PromptRewriter: no file": (lambda m: PromptRewriter(LM, "no.yaml"), "no.yaml", MissingInputError),
+    "PromptRewriter: no place": (lambda m: PromptRewriter(LM, m.yaml(user="Jaws")), "needs a place ${question}"),
+    "PromptRewriter: strategy": (lambda m: PromptRewriter(LM, "hyde").rewrite(ASKED, ["gqr"]), "'gqr'"),
     "FileRewriter: strategy": (
-        lambda m: check_strategies(FileRewriter(m.rows({"question": "a", "strategy": "gqr", "rewrite": "b"})), ["kwr"]),
-        UserError, "'kwr'; it knows: gqr"),
-    "FileRewriter: no file": (lambda m: FileRewriter(m.none).load(), MissingInputError, "nowhere.jsonl"),
-    "FileRewriter: row": (lambda m: FileRewriter(m.rows({"question": "who"})).load(), DataError, "line 1"),
-    "TrainedRewriter: no folder": (lambda m: TrainedRewriter(m.none).load(), MissingInputError, "nowhere"),
+        lambda m: check_strategies(FileRewriter(m.file('{"question":"a","strategy":"gqr","rewrite":"b"}')), ["kwr"]),
+        "'kwr'; it knows: gqr"),
+    "FileRewriter: no file": (lambda m: FileRewriter(m.none), "nowhere.jsonl", MissingInputError),
+    "FileRewriter: row": (lambda m: FileRewriter(m.file('{"question": "who"}')), "line 1", DataError),
+    "TrainedRewriter: no folder": (lambda m: TrainedRewriter(m.none), "nowhere", MissingInputError),
     "ExtractiveRewriter: strategy": (
         lambda m: MultiQueryRetriever(m.bm25, ExtractiveRewriter(m.none), ("gqr",), fusion="rrf").find(ASKED, 3),
-        UserError, "'gqr'; it knows: kwr, cce, par, hop"),
+        "'gqr'; it knows: kwr, cce, par, hop"),
     "ExtractiveRewriter: no search": (
-        lambda m: ExtractiveRewriter(m.none).rewrite(ASKED, ["par"]), UserError, "what a first search found"),
-    "Oracle: no gold answer": (lambda m: Oracle().choose([Question("x", "who?")], [{}]), UserError, "question 'x'"),
-    "LearnedSelector: no file": (lambda m: LearnedSelector(m.none).load(), MissingInputError, "nowhere"),
-    "Prompt: name": (lambda m: Prompt.load("no_such"), UserError, "drrag"),
-    "Prompt: file": (lambda m: Prompt.load("no_such.yaml"), MissingInputError, "no_such.yaml"),
-    "Prompt: place": (
-        lambda m: Prompt.load(m.yaml(user="${date} ${question}")).messages(question="Who?"), UserError, "${date}"),
+        lambda m: ExtractiveRewriter(m.none).rewrite(ASKED, ["par"]), "what a first search found"),
+    "Oracle: no gold answer": (lambda m: Oracle().choose([Question("x", "who?")], [{}]), "question 'x'"),
+    "LearnedSelector: no file": (lambda m: LearnedSelector(m.none), "nowhere", MissingInputError),
+    "Prompt: name": (lambda m: Prompt.load("no_such"), "drrag"),
+    "Prompt: file": (lambda m: Prompt.load("no_such.yaml"), "no_such.yaml", MissingInputError),
+    "Prompt: place": (lambda m: Prompt.load(m.yaml(user="${date} ${question}")).messages(question="Who?"), "${date}"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_it_is_refused(
-    name: str, tmp_path: Path, bm25: Bm25Retriever, checkpoints: dict[str, Path], serving: Path
-) -> None:
-    call, error, part = CALLS[name]
+def test_it_is_refused(name: str, tmp_path: Path, bm25: Bm25Retriever, checkpoints, serving: Path) -> None:
+    call, part, error = (*CALLS[name], UserError)[:3]
     LM.asked.clear()
     with pytest.raises(error) as raised:
-        call(Made(tmp_path, bm25, checkpoints["t5"], serving))
+        call(Made(tmp_path, bm25, checkpoints["t5"], serving)).load()
     assert part in str(raised.value)
     assert "\n" not in str(raised.value)
     assert LM.asked == []

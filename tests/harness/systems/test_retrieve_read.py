@@ -1,23 +1,15 @@
 """Retrieve-then-read with the real BM25 index of the corpus worked out by hand."""
 
-import json
-from pathlib import Path
-
 from common.records import Question, Ranked
-from harness.retrievers.bm25 import Bm25Retriever
 from harness.systems.retrieve_read import RetrieveRead
-from tests.helpers.commands import command
 from tests.helpers.echo_reader import EchoReader
 from tests.helpers.river_corpus import PASSAGES, QUESTIONS
 
 ASKED = [Question(id_, text) for id_, text, *_ in QUESTIONS]
-EVERY = "alba river joins brune ends ocean lake mountain"
-NAMED = ("--system", "harness.systems.retrieve_read.RetrieveRead")
 
 
-def test_the_evidence_is_the_retriever_s_first_k(bm25: Bm25Retriever) -> None:
-    system = RetrieveRead(bm25, k=2)
-    answers = system.answer(ASKED)
+def test_the_evidence_is_the_retriever_s_first_k_which_a_reader_reads(bm25) -> None:
+    answers = RetrieveRead(bm25, k=2).answer(ASKED)
     assert [answer.question_id for answer in answers] == ["q1", "q2", "q3"]
     assert [list(answer.evidence) for answer in answers] == bm25.search([each.text for each in ASKED], 2)
     assert [hit.passage.title for hit in answers[0].evidence] == ["Alba", "Alba (ship)"]
@@ -25,16 +17,12 @@ def test_the_evidence_is_the_retriever_s_first_k(bm25: Bm25Retriever) -> None:
         assert (answer.text, answer.logprob, answer.notes) == ("", None, {})
         assert answer.costs.keys() == {"retriever_calls", "model_calls", "tokens", "seconds/retrieval"}
         assert (answer.costs["retriever_calls"], answer.costs["model_calls"]) == (1, 0)
-
-
-def test_a_reader_answers_from_the_evidence(bm25: Bm25Retriever) -> None:
-    (answer,) = RetrieveRead(bm25, k=2, reader=EchoReader()).answer(ASKED[:1])
-    assert (answer.text, answer.logprob, answer.notes) == ("Alba Alba (ship)", -1.0, {"read": True})
-    assert [hit.passage.title for hit in answer.evidence] == ["Alba", "Alba (ship)"]
-    assert {name: value for name, value in answer.costs.items() if "/" not in name} == {
-        "retriever_calls": 1, "model_calls": 1, "tokens": 5,
-    }  # fmt: skip
-    assert answer.costs["seconds/reading"] >= 0
+    (read,) = RetrieveRead(bm25, k=2, reader=EchoReader()).answer(ASKED[:1])
+    assert (read.text, read.logprob, read.notes) == ("Alba Alba (ship)", -1.0, {"read": True})
+    assert read.evidence == answers[0].evidence
+    counts = {name: value for name, value in read.costs.items() if "/" not in name}
+    assert counts == {"retriever_calls": 1, "model_calls": 1, "tokens": 5}
+    assert read.costs["seconds/reading"] >= 0
 
 
 def test_without_a_retriever_shipped_passages_are_read_by_given_scores_then_in_file_order() -> None:
@@ -45,11 +33,3 @@ def test_without_a_retriever_shipped_passages_are_read_by_given_scores_then_in_f
     assert first.evidence == (Ranked(alba, 2.0), Ranked(dorn, 1.0))
     assert second.evidence == (Ranked(elbe, 0.0), Ranked(alba, 0.0))
     assert (first.text, first.costs["retriever_calls"]) == ("Alba Dorn", 0)
-
-
-def test_the_shipped_config_asks_an_index(tmp_path: Path, index: Path) -> None:
-    config = Path(__file__).parents[3] / "configs/infer/retrieve_read.yaml"
-    typed = ("--config", str(config), "--system.init_args.retriever.init_args.index", str(index), "--json", "true")
-    ended = command(tmp_path, "infer.py", "ask", *typed, "--question", EVERY)
-    assert ended.code == 0, ended.err
-    assert len(json.loads(ended.out)["evidence"]) == 4

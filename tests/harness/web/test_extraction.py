@@ -2,11 +2,9 @@
 
 import sys
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -21,12 +19,10 @@ SLOW = "<html><body>" + "<p>a b c.</p>" * 300_000  # trafilatura takes minutes
 
 
 def html(text: str | bytes, kind: str = "text/html") -> httpx2.Response:
-    return httpx2.Response(
-        200, headers={"content-type": kind}, content=text if isinstance(text, bytes) else text.encode()
-    )
+    return httpx2.Response(200, headers={"content-type": kind}, content=text)
 
 
-def extract(pages: Sequence[httpx2.Response], threads: int = 2, **limits: Any) -> list[str | FetchError]:
+def extract(pages, threads: int = 2, **limits) -> list[str | FetchError]:
     def one(page: httpx2.Response) -> str | FetchError:
         try:
             return extracted(processes, page)
@@ -38,24 +34,18 @@ def extract(pages: Sequence[httpx2.Response], threads: int = 2, **limits: Any) -
 
 
 def test_the_text_without_the_menu_in_any_encoding() -> None:
-    turkish = (
-        "<html><body><article>"
-        + "<p>Büyük ağaç ve yeşil dağ, güneş doğar ve göl parlar.</p>" * 4
-        + "</article></body></html>"
-    )
+    sentences = "<p>Büyük ağaç ve yeşil dağ, güneş doğar ve göl parlar.</p>" * 4
+    turkish = f"<html><body><article>{sentences}</article></body></html>"
     found = extract([
         html(PAGE), html(turkish.encode("iso-8859-9"), "text/html; charset=ISO-8859-9"), html(turkish),
         html("Plain <b> text.", "text/plain"), html("größe", "text/plain;charset=nonsense"),
         html("half \\ud800", "text/plain; charset=unicode_escape"), html(""), html("<html></html>"),
         html(b"\xff\xfe\x00"),
     ])  # fmt: skip
-    assert isinstance(found[0], str)
-    assert "ends in the sea" in found[0]
-    assert "Home" not in found[0]
+    assert ("ends in the sea" in str(found[0]), "Home" in str(found[0])) == (True, False)
     assert "Büyük ağaç ve yeşil dağ" in str(found[1]) == str(found[2])
     assert found[3:6] == ["Plain <b> text.", "größe", "half \ufffd"]
-    for nothing in found[6:]:
-        assert nothing == "" or isinstance(nothing, FetchError)
+    assert all(nothing == "" or isinstance(nothing, FetchError) for nothing in found[6:])
 
 
 def test_a_page_that_takes_too_long_is_lost_and_the_others_are_not() -> None:
@@ -81,12 +71,8 @@ def test_a_page_cannot_take_all_memory() -> None:
     assert "sea" in text
 
 
-def test_a_package_that_cannot_be_imported_is_no_fault_of_the_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_that_cannot_be_imported_is_no_fault_of_the_pages(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "trafilatura.py").write_text("import no_such_part_of_lxml\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with pytest.raises(
-        UserError, match="trafilatura is installed, but its import fails; python -c 'import trafilatura' says why"
-    ):
+    with pytest.raises(UserError, match="installed, but its import fails; python -c 'import trafilatura' says why"):
         extract([html(PAGE)])
