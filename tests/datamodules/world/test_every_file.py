@@ -1,4 +1,4 @@
-"""The sha256 of every file of the world at seed 0, and of the quickstarts' world: no change may move a byte."""
+"""The sha256 of every file of the quickstarts' world, seed 0: no change may move a byte."""
 
 import hashlib
 import json
@@ -29,7 +29,6 @@ def by_entry(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.whole_run
-@pytest.mark.parametrize(("held", "options"), [("0", ()), ("0 all", ALL), ("1 all", ALL)])
-def test_no_byte_moves(held: str, options: tuple[str, ...], tmp_path: Path) -> None:
-    main(["--out", str(tmp_path / "out"), "--seed", held[0], *options])
-    assert by_entry(tmp_path / "out") == json.loads(HELD.read_text())[held]
+def test_no_byte_moves(tmp_path: Path) -> None:
+    main(["--out", str(tmp_path / "out"), *ALL])
+    assert by_entry(tmp_path / "out") == json.loads(HELD.read_text())
