@@ -35,7 +35,7 @@ from harness.runtime.memo import Memo
 from harness.systems.hiqa import HiQa
 from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
 from tests.helpers.scripted_lm import ScriptedLm
-from tests.helpers.studied import counted, rows_of, studied
+from tests.helpers.studied import Titles, counted, rows_of, studied
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
 QUESTIONS = [
@@ -127,37 +127,32 @@ def test_a_context_is_what_the_system_keeps(retriever: MultiRouteRetriever) -> N
         assert budget == 20 or [*map(len, kept)] == [1 if budget == 3 else 7] * 6
 
 
-class Weight:
-    """A reader: the weight in the first passage; a question may fail."""
-
-    def __init__(self, fails: str = "") -> None:
-        self.fails = fails
+class Fragile(Titles):
+    """A reader to which one question is refused."""
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        if any(question.id == self.fails for question in questions):
+        if any(question.id == "2" for question in questions):
             raise UserError("refused")
-        found = [re.findall(r"\d+ kg", hits[0].passage.text) for hits in evidence]
-        costs = {"model_calls": 1.0}
-        return [Answer(q.id, "".join(each[:1]), (), costs=costs) for q, each in zip(questions, found, strict=True)]
+        return super().read(questions, evidence)
 
 
 def test_every_row_equals_a_new_system_alone(retriever: MultiRouteRetriever, folders: dict[str, Path]) -> None:
     """What is shared between rows, by the memo and by their retrievers, changes no answer, score and count."""
     asked = [*QUESTIONS, replace(QUESTIONS[0], id="8", answers=()), Question("9", "clean", ("water",))]
-    system = HiQa(retriever, 5, 30, Weight())
+    system = HiQa(retriever, 5, 30, Titles())
     rows = Study({"no metadata": folders["none"]}).rows_of(system)
     assert rows[OWN] is system
     for name, answers in ask_rows(rows, asked, Memo()).items():
         used = rows[name].retriever  # type: ignore[attr-defined]
         options = {option: getattr(used, option) for option in ("alpha", "beta", "section_words")}
         new = MultiRouteRetriever(*routes(folders["none" if name == "no metadata" else "path"]), **options)
-        alone = HiQa(new, 5, 30, Weight()).answer(asked)
-        alone[6] = replace(alone[6], text="", costs=alone[6].costs | {"model_calls": 0.0})
+        alone = HiQa(new, 5, 30, Titles()).answer(asked)
+        alone[6] = replace(alone[6], text="", logprob=None, costs=alone[6].costs | {"model_calls": 0.0})
         assert [*map(counted, answers)] == [*map(counted, alone)]  # without gold answers it is not read
 
 
 def test_what_cannot_be_measured_is_said(retriever: MultiRouteRetriever) -> None:
-    findings = studied(Study(k=1), HiQa(retriever, 3, reader=Weight("2")), QUESTIONS, SETTINGS)
+    findings = studied(Study(k=1), HiQa(retriever, 3, reader=Fragile()), QUESTIONS, SETTINGS)
     assert "refused" in str(findings.answers[2].notes)
     assert findings.facts[0] == "rankings: 5 of 6 questions; the others name no gold segments, or failed"
     findings = studied(Study(), HiQa(retriever), [Question("1", "?", ("x",))], SETTINGS)
