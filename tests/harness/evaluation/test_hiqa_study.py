@@ -247,18 +247,17 @@ ANSWERED = [
     Question("4", "How is it cleaned?", ("with water and soap",), kind="descriptive"),
     Question("5", "Unknown?", (), kind="choice"),
 ]
+
+
+def answered(*texts: str) -> list[Answer]:
+    return [Answer(question.id, text, ()) for question, text in zip(ANSWERED, texts, strict=True)]
+
+
 ROWS = {
-    "HCA": ["B) 5 kg.", "a", "9 kg", "with water", "A"],
-    "other": ["A", "A", "", "with sand", "A"],
-    "third": ["B", "B", "9 kg", "with water and soap", "A"],
+    "HCA": answered("B) 5 kg.", "a", "9 kg", "with water", "A"),
+    "other": answered("A", "A", "", "with sand", "A"),
+    "third": answered("B", "B", "9 kg", "with water and soap", "A"),
 }
-
-
-def answers(rows: dict[str, list[str]]) -> dict[str, list[Answer]]:
-    return {
-        name: [Answer(question.id, text, ()) for question, text in zip(ANSWERED, texts, strict=True)]
-        for name, texts in rows.items()
-    }
 
 
 def verdict(chat: Chat) -> str:
@@ -275,12 +274,12 @@ def judged(*verdicts: Any) -> Settings:
 
 
 def test_exact_match_counts_for_kinds_with_one_right_answer_alone_and_a_judge_gives_half_credit() -> None:
-    exact, differences = hiqa.answer_tables_of_rows(answers(ROWS), ANSWERED, SETTINGS)
+    exact, differences = hiqa.answer_tables_of_rows(ROWS, ANSWERED, SETTINGS)
     assert exact.columns == ("all (3)", "calculation (1)", "choice (2)")  # neither descriptive nor without gold answers
     assert differences.columns == (hiqa.EXACT,)
     found = rows_of([differences], "answers, differences")
     assert found == {"HCA - other": pytest.approx([200 / 3]), "HCA - third": pytest.approx([100 / 3])}
-    _, accuracy, _, costs = hiqa.answer_tables_of_rows(answers(ROWS), ANSWERED, judged("answers", "passages"))
+    _, accuracy, _, costs = hiqa.answer_tables_of_rows(ROWS, ANSWERED, judged("answers", "passages"))
     assert accuracy.columns == ("all (4)", "calculation (1)", "choice (2)", "descriptive (1)")
     assert costs.name == "judge costs of the rows"
     expected = {
@@ -307,9 +306,9 @@ def test_exact_match_by_words() -> None:
 
 
 def test_what_is_not_measured_is_left_out_or_says_why() -> None:
-    assert hiqa.answer_tables_of_rows(answers(dict.fromkeys(ROWS, [""] * 5)), ANSWERED, judged("answers")) == []
-    one = hiqa.answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged("passages"))
+    assert hiqa.answer_tables_of_rows(dict.fromkeys(ROWS, answered(*[""] * 5)), ANSWERED, judged("answers")) == []
+    one = hiqa.answer_tables_of_rows({"HCA": ROWS["HCA"]}, ANSWERED, judged("passages"))
     assert [table.name for table in one] == [hiqa.EXACT]
-    exact, *_ = hiqa.answer_tables_of_rows({"HCA": answers(ROWS)["HCA"][3:4]}, ANSWERED[3:4], SETTINGS)
+    exact, *_ = hiqa.answer_tables_of_rows({"HCA": ROWS["HCA"][3:4]}, ANSWERED[3:4], SETTINGS)
     (cell,) = exact.rows["all rows"]
     assert "no question of the kinds choice" in cell.reason
