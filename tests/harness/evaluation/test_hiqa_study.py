@@ -77,11 +77,6 @@ def retriever(folders: dict[str, Path]) -> MultiRouteRetriever:
     return MultiRouteRetriever(*routes(folders["path"]), alpha=0.2, beta=1.0)
 
 
-@pytest.fixture(scope="module")
-def system(retriever: MultiRouteRetriever) -> HiQa:
-    return HiQa(retriever, k=3)
-
-
 def ranked(retriever: Any, asked: Sequence[Question] = QUESTIONS, sizes: Any = (), **study: Any) -> dict[str, Any]:
     """The scores at k 1 by column: the whole index, "1 documents", "7 words"."""
     measuring = Study(k=1, **{"budgets": ()} | study)
@@ -89,10 +84,10 @@ def ranked(retriever: Any, asked: Sequence[Question] = QUESTIONS, sizes: Any = (
     return measuring.ranked(row, asked, {f"{size} documents": size for size in sizes})
 
 
-def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path]) -> None:
+def test_rows_tables_and_differences(retriever: MultiRouteRetriever, folders: dict[str, Path]) -> None:
     """A passage has four words, with its path three more: 14 words hold two of them, or three without the path."""
     study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99], budgets=(7, 14))
-    findings = studied(study, system, QUESTIONS, SETTINGS)
+    findings = studied(study, HiQa(retriever, k=3), QUESTIONS, SETTINGS)
     ranking, *_ = findings.tables
     assert list(ranking.rows) == [OWN, "vectors only", "BM25 only", "without keywords", "segments alone", "no metadata"]
     found = {table.name: rows_of(findings.tables, table.name) for table in findings.tables}
@@ -195,14 +190,14 @@ def test_collections_hold_the_gold_documents_and_each_other() -> None:
     assert kept_documents(QUESTIONS[2], names, 3, 1) != kept_documents(QUESTIONS[2], names, 3, 2)
 
 
-def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, retriever: MultiRouteRetriever, tmp_path: Path) -> None:
+def test_tuned_weights_rank_as_the_retriever_does(retriever: MultiRouteRetriever, tmp_path: Path) -> None:
     values_ABQ = grid(retriever, QUESTIONS, 2.0)
     parts = (retriever.dense, retriever.bm25, retriever.keywords)
     for a, b in ((0, 0), (3, 2), (10, 5)):
         found = ranked(MultiRouteRetriever(*parts, ALPHAS[a], BETAS[b]), gamma=2.0)
         assert values_ABQ[a, b] == pytest.approx([each["Log-Rank"] for each in found[hiqa.WHOLE]], abs=1e-6)
     file = tmp_path / "weights.json"
-    (line,) = Tuning(gamma=2.0).tune(system, QUESTIONS, file, SETTINGS)
+    (line,) = Tuning(gamma=2.0).tune(HiQa(retriever), QUESTIONS, file, SETTINGS)
     chosen = MultiRouteRetriever(*parts, weights=file)
     assert (chosen.alpha, chosen.beta) == best_weights(values_ABQ)
     assert values_ABQ[ALPHAS.index(chosen.alpha), BETAS.index(chosen.beta)].mean() == values_ABQ.mean(axis=2).max()
@@ -216,9 +211,9 @@ def test_ranks_by_hand() -> None:
     assert found == [1, 2, 3, 3, None]
 
 
-def test_what_does_not_fit_is_refused(system: HiQa, tmp_path: Path, folders: dict[str, Path]) -> None:
-    routes, other = (system.retriever.dense, system.retriever.bm25), tmp_path / "other.json"
-    words = HiQa(routes[1])
+def test_what_does_not_fit_is_refused(retriever: Any, tmp_path: Path, folders: dict[str, Path]) -> None:
+    routes, other = (retriever.dense, retriever.bm25), tmp_path / "other.json"
+    system, words = HiQa(retriever), HiQa(retriever.bm25)
     other.write_text("{}")
     assert isinstance(build(system, "study", {"rows": {"none": folders["none"]}, "documents": [1, 2]}), Study)
     refusals: list[tuple[Callable[[], object], type[UserError], str]] = [
