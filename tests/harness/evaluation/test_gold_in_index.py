@@ -103,14 +103,9 @@ def test_what_was_left_out_is_said(retriever) -> None:
 
 def test_gold_passages_that_are_not_there_count_as_missed(retriever) -> None:
     """Of the first two of three gold passages are in the index; of the last none."""
-    asked = [
-        shipped(ALBA, Passage.of("Elbe", "elsewhere"), unshipped=("Brune", "Fulda")),
-        named("a-1", "z-1", "b-1"),
-        shipped(ALBA, unshipped=("Dorn",)),  # which of the two is gold is not known
-        named("z-1"),
-        shipped(BRUNE),
-        Question("q", "?"),
-    ]
+    asked = [shipped(ALBA, Passage.of("Elbe", "elsewhere"), unshipped=("Brune", "Fulda")), named("a-1", "z-1", "b-1")]
+    # which of the two is gold is not known
+    asked += [shipped(ALBA, unshipped=("Dorn",)), named("z-1"), shipped(BRUNE), Question("q", "?")]
     found, lines = with_gold_in_index(retriever, asked, missed=True)
     assert "3 of 6 questions have some that are not there and count as missed" in lines[0]
     assert len(lines) == 3
@@ -138,19 +133,16 @@ def test_the_layout_of_questions_over_a_corpus(tmp_path: Path) -> None:
     assert (other.id, other.gold.corpus_ids) == ("17", ("7", "0"))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"gold_doc_ids": ["a", 7.0]}, "item 2 of field 'gold_doc_ids' is the number 7.0, not a string or an integer"),
-        ({"gold_doc_ids": [True]}, "item 1 of field 'gold_doc_ids' is true or false, not a string or an integer"),
-        ({"id": 7.0}, "field 'id' is the number 7.0, not a string or an integer"),
-        ({"id": False}, "field 'id' is true or false, not a string or an integer"),
-    ],
-)
-def test_an_id_that_is_none_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    broken = write(tmp_path / "broken.json", row("q1", "a"), row("q2", "a") | change)
-    with pytest.raises(DataError, match=rf"row 2 .*: {message}"):
-        list(read_questions("corpus_questions", broken))
+def test_an_id_that_is_none_is_named(tmp_path: Path) -> None:
+    for change, what in (
+        ({"gold_doc_ids": ["a", 7.0]}, "item 2 of field 'gold_doc_ids' is the number 7.0"),
+        ({"gold_doc_ids": [True]}, "item 1 of field 'gold_doc_ids' is true or false"),
+        ({"id": 7.0}, "field 'id' is the number 7.0"),
+        ({"id": False}, "field 'id' is true or false"),
+    ):
+        broken = write(tmp_path / "broken.json", row("q1", "a"), row("q2", "a") | change)
+        with pytest.raises(DataError, match=rf"row 2 .*: {what}, not a string or an integer"):
+            list(read_questions("corpus_questions", broken))
 
 
 def evaluate(place: Path, questions: str, *more: str) -> Ended:

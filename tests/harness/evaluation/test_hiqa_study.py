@@ -35,7 +35,7 @@ from harness.runtime.memo import Memo
 from harness.systems.hiqa import HiQa
 from harness.tuning.hiqa import ALPHAS, BETAS, Tuning, best_weights, grid, rank_of
 from tests.helpers.scripted_lm import ScriptedLm
-from tests.helpers.studied import counted, rows_of, studied
+from tests.helpers.studied import Titles, counted, rows_of, studied
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
 QUESTIONS = [
@@ -77,11 +77,6 @@ def retriever(folders: dict[str, Path]) -> MultiRouteRetriever:
     return MultiRouteRetriever(*routes(folders["path"]), alpha=0.2, beta=1.0)
 
 
-@pytest.fixture(scope="module")
-def system(retriever: MultiRouteRetriever) -> HiQa:
-    return HiQa(retriever, k=3)
-
-
 def ranked(retriever: Any, asked: Sequence[Question] = QUESTIONS, sizes: Any = (), **study: Any) -> dict[str, Any]:
     """The scores at k 1 by column: the whole index, "1 documents", "7 words"."""
     measuring = Study(k=1, **{"budgets": ()} | study)
@@ -89,10 +84,10 @@ def ranked(retriever: Any, asked: Sequence[Question] = QUESTIONS, sizes: Any = (
     return measuring.ranked(row, asked, {f"{size} documents": size for size in sizes})
 
 
-def test_rows_tables_and_differences(system: HiQa, folders: dict[str, Path]) -> None:
+def test_rows_tables_and_differences(retriever: MultiRouteRetriever, folders: dict[str, Path]) -> None:
     """A passage has four words, with its path three more: 14 words hold two of them, or three without the path."""
     study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99], budgets=(7, 14))
-    findings = studied(study, system, QUESTIONS, SETTINGS)
+    findings = studied(study, HiQa(retriever, k=3), QUESTIONS, SETTINGS)
     ranking, *_ = findings.tables
     assert list(ranking.rows) == [OWN, "vectors only", "BM25 only", "without keywords", "segments alone", "no metadata"]
     found = {table.name: rows_of(findings.tables, table.name) for table in findings.tables}
@@ -127,37 +122,32 @@ def test_a_context_is_what_the_system_keeps(retriever: MultiRouteRetriever) -> N
         assert budget == 20 or [*map(len, kept)] == [1 if budget == 3 else 7] * 6
 
 
-class Weight:
-    """A reader: the weight in the first passage; a question may fail."""
-
-    def __init__(self, fails: str = "") -> None:
-        self.fails = fails
+class Fragile(Titles):
+    """A reader to which one question is refused."""
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        if any(question.id == self.fails for question in questions):
+        if any(question.id == "2" for question in questions):
             raise UserError("refused")
-        found = [re.findall(r"\d+ kg", hits[0].passage.text) for hits in evidence]
-        costs = {"model_calls": 1.0}
-        return [Answer(q.id, "".join(each[:1]), (), costs=costs) for q, each in zip(questions, found, strict=True)]
+        return super().read(questions, evidence)
 
 
 def test_every_row_equals_a_new_system_alone(retriever: MultiRouteRetriever, folders: dict[str, Path]) -> None:
     """What is shared between rows, by the memo and by their retrievers, changes no answer, score and count."""
     asked = [*QUESTIONS, replace(QUESTIONS[0], id="8", answers=()), Question("9", "clean", ("water",))]
-    system = HiQa(retriever, 5, 30, Weight())
+    system = HiQa(retriever, 5, 30, Titles())
     rows = Study({"no metadata": folders["none"]}).rows_of(system)
     assert rows[OWN] is system
     for name, answers in ask_rows(rows, asked, Memo()).items():
         used = rows[name].retriever  # type: ignore[attr-defined]
         options = {option: getattr(used, option) for option in ("alpha", "beta", "section_words")}
         new = MultiRouteRetriever(*routes(folders["none" if name == "no metadata" else "path"]), **options)
-        alone = HiQa(new, 5, 30, Weight()).answer(asked)
-        alone[6] = replace(alone[6], text="", costs=alone[6].costs | {"model_calls": 0.0})
+        alone = HiQa(new, 5, 30, Titles()).answer(asked)
+        alone[6] = replace(alone[6], text="", logprob=None, costs=alone[6].costs | {"model_calls": 0.0})
         assert [*map(counted, answers)] == [*map(counted, alone)]  # without gold answers it is not read
 
 
 def test_what_cannot_be_measured_is_said(retriever: MultiRouteRetriever) -> None:
-    findings = studied(Study(k=1), HiQa(retriever, 3, reader=Weight("2")), QUESTIONS, SETTINGS)
+    findings = studied(Study(k=1), HiQa(retriever, 3, reader=Fragile()), QUESTIONS, SETTINGS)
     assert "refused" in str(findings.answers[2].notes)
     assert findings.facts[0] == "rankings: 5 of 6 questions; the others name no gold segments, or failed"
     findings = studied(Study(), HiQa(retriever), [Question("1", "?", ("x",))], SETTINGS)
@@ -200,14 +190,14 @@ def test_collections_hold_the_gold_documents_and_each_other() -> None:
     assert kept_documents(QUESTIONS[2], names, 3, 1) != kept_documents(QUESTIONS[2], names, 3, 2)
 
 
-def test_tuned_weights_rank_as_the_retriever_does(system: HiQa, retriever: MultiRouteRetriever, tmp_path: Path) -> None:
+def test_tuned_weights_rank_as_the_retriever_does(retriever: MultiRouteRetriever, tmp_path: Path) -> None:
     values_ABQ = grid(retriever, QUESTIONS, 2.0)
     parts = (retriever.dense, retriever.bm25, retriever.keywords)
     for a, b in ((0, 0), (3, 2), (10, 5)):
         found = ranked(MultiRouteRetriever(*parts, ALPHAS[a], BETAS[b]), gamma=2.0)
         assert values_ABQ[a, b] == pytest.approx([each["Log-Rank"] for each in found[hiqa.WHOLE]], abs=1e-6)
     file = tmp_path / "weights.json"
-    (line,) = Tuning(gamma=2.0).tune(system, QUESTIONS, file, SETTINGS)
+    (line,) = Tuning(gamma=2.0).tune(HiQa(retriever), QUESTIONS, file, SETTINGS)
     chosen = MultiRouteRetriever(*parts, weights=file)
     assert (chosen.alpha, chosen.beta) == best_weights(values_ABQ)
     assert values_ABQ[ALPHAS.index(chosen.alpha), BETAS.index(chosen.beta)].mean() == values_ABQ.mean(axis=2).max()
@@ -221,9 +211,9 @@ def test_ranks_by_hand() -> None:
     assert found == [1, 2, 3, 3, None]
 
 
-def test_what_does_not_fit_is_refused(system: HiQa, tmp_path: Path, folders: dict[str, Path]) -> None:
-    routes, other = (system.retriever.dense, system.retriever.bm25), tmp_path / "other.json"
-    words = HiQa(routes[1])
+def test_what_does_not_fit_is_refused(retriever: Any, tmp_path: Path, folders: dict[str, Path]) -> None:
+    routes, other = (retriever.dense, retriever.bm25), tmp_path / "other.json"
+    system, words = HiQa(retriever), HiQa(retriever.bm25)
     other.write_text("{}")
     assert isinstance(build(system, "study", {"rows": {"none": folders["none"]}, "documents": [1, 2]}), Study)
     refusals: list[tuple[Callable[[], object], type[UserError], str]] = [
@@ -252,18 +242,17 @@ ANSWERED = [
     Question("4", "How is it cleaned?", ("with water and soap",), kind="descriptive"),
     Question("5", "Unknown?", (), kind="choice"),
 ]
+
+
+def answered(*texts: str) -> list[Answer]:
+    return [Answer(question.id, text, ()) for question, text in zip(ANSWERED, texts, strict=True)]
+
+
 ROWS = {
-    "HCA": ["B) 5 kg.", "a", "9 kg", "with water", "A"],
-    "other": ["A", "A", "", "with sand", "A"],
-    "third": ["B", "B", "9 kg", "with water and soap", "A"],
+    "HCA": answered("B) 5 kg.", "a", "9 kg", "with water", "A"),
+    "other": answered("A", "A", "", "with sand", "A"),
+    "third": answered("B", "B", "9 kg", "with water and soap", "A"),
 }
-
-
-def answers(rows: dict[str, list[str]]) -> dict[str, list[Answer]]:
-    return {
-        name: [Answer(question.id, text, ()) for question, text in zip(ANSWERED, texts, strict=True)]
-        for name, texts in rows.items()
-    }
 
 
 def verdict(chat: Chat) -> str:
@@ -280,12 +269,12 @@ def judged(*verdicts: Any) -> Settings:
 
 
 def test_exact_match_counts_for_kinds_with_one_right_answer_alone_and_a_judge_gives_half_credit() -> None:
-    exact, differences = hiqa.answer_tables_of_rows(answers(ROWS), ANSWERED, SETTINGS)
+    exact, differences = hiqa.answer_tables_of_rows(ROWS, ANSWERED, SETTINGS)
     assert exact.columns == ("all (3)", "calculation (1)", "choice (2)")  # neither descriptive nor without gold answers
     assert differences.columns == (hiqa.EXACT,)
     found = rows_of([differences], "answers, differences")
     assert found == {"HCA - other": pytest.approx([200 / 3]), "HCA - third": pytest.approx([100 / 3])}
-    _, accuracy, _, costs = hiqa.answer_tables_of_rows(answers(ROWS), ANSWERED, judged("answers", "passages"))
+    _, accuracy, _, costs = hiqa.answer_tables_of_rows(ROWS, ANSWERED, judged("answers", "passages"))
     assert accuracy.columns == ("all (4)", "calculation (1)", "choice (2)", "descriptive (1)")
     assert costs.name == "judge costs of the rows"
     expected = {
@@ -312,9 +301,9 @@ def test_exact_match_by_words() -> None:
 
 
 def test_what_is_not_measured_is_left_out_or_says_why() -> None:
-    assert hiqa.answer_tables_of_rows(answers(dict.fromkeys(ROWS, [""] * 5)), ANSWERED, judged("answers")) == []
-    one = hiqa.answer_tables_of_rows(answers({"HCA": ROWS["HCA"]}), ANSWERED, judged("passages"))
+    assert hiqa.answer_tables_of_rows(dict.fromkeys(ROWS, answered(*[""] * 5)), ANSWERED, judged("answers")) == []
+    one = hiqa.answer_tables_of_rows({"HCA": ROWS["HCA"]}, ANSWERED, judged("passages"))
     assert [table.name for table in one] == [hiqa.EXACT]
-    exact, *_ = hiqa.answer_tables_of_rows({"HCA": answers(ROWS)["HCA"][3:4]}, ANSWERED[3:4], SETTINGS)
+    exact, *_ = hiqa.answer_tables_of_rows({"HCA": ROWS["HCA"][3:4]}, ANSWERED[3:4], SETTINGS)
     (cell,) = exact.rows["all rows"]
     assert "no question of the kinds choice" in cell.reason

@@ -39,15 +39,10 @@ from tests.helpers.scripted_lm import ScriptedLm
 from tests.helpers.studied import counted, rows_of, studied
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
 
-QUESTIONS = [
-    Question("1", "alba river", ("brune",)),  # web: its sub-question finds Brune, which ends in the ocean
-    Question("2", "elbe mountain", ("mountain",)),
-    Question("3", "calder river", ("dorn",)),
-    Question("4", "zzz", ("lake",)),  # found nowhere
-]
-TABLE = {question.text: {"decomposition": [question.text]} for question in QUESTIONS} | {
-    "alba river": {"decomposition": ["brune ends"]}
-}
+# web: a sub-question of the first finds Brune, which ends in the ocean; the last is found nowhere
+GOLD = {"alba river": "brune", "elbe mountain": "mountain", "calder river": "dorn", "zzz": "lake"}
+QUESTIONS = [Question(str(number), text, (gold,)) for number, (text, gold) in enumerate(GOLD.items(), start=1)]
+TABLE = {text: {"decomposition": [text]} for text in GOLD} | {"alba river": {"decomposition": ["brune ends"]}}
 
 
 @pytest.fixture(scope="module")

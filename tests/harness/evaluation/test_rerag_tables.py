@@ -261,9 +261,7 @@ def test_refusal_by_hand() -> None:
     assert [table.name for table in rerag.refusal_tables([free], FEW, None)] == ["detection"]
 
 
-@pytest.mark.parametrize(
-    ("answerable", "reason"), [(True, "every set holds an answer"), (False, "no set holds an answer")]
-)
+@pytest.mark.parametrize(("answerable", "reason"), [(True, rerag.EVERY), (False, rerag.NONE)])
 def test_questions_of_one_kind_have_nothing_to_detect(answerable: bool, reason: str) -> None:
     label_N, exact_N = np.full(4, answerable), np.array([1.0, 1, 0, 0])
     systems = [
