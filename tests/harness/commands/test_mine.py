@@ -114,8 +114,8 @@ ONCE, TWICE = ["east", "far", "south"], ["far", "east", "south"]
         ("kiln", "--anchors=0", ["south"], {}),  # east is behind north, far behind west
         ("delta", "--question_weight=1", ONCE, {"north": ONCE}),
         ("delta", "--question_weight=2", TWICE, {"north": TWICE}),
-        # finds "far" alone, and with it ("delta glade") nothing new but west, which is gold; the gold document, which is
-        # joined even where the question does not find it, finds south and east
+        # finds "far" alone, and with it ("delta glade") nothing new but west, which is gold; the gold document, which
+        # is joined even where the question does not find it, finds south and east
         ("glade", "--anchors=1", ["far", "south", "east"], None),
     ],
 )
