@@ -52,26 +52,21 @@ def asking(folder: Path, models: dict[str, Path]) -> None:
     def part(word: str, **options: Any) -> dict[str, Any]:
         return {"class_path": f"harness.{word}", "init_args": options}
 
-    for name in ("t5", "bert"):
-        (folder / name).symlink_to(models[name])
-    (folder / "lm").symlink_to(models["plain_lm"])
+    for name, model in (("t5", "t5"), ("bert", "bert"), ("lm", "plain_lm")):
+        (folder / name).symlink_to(models[model])
+    river_corpus.write_questions(folder).rename(folder / "rivers.json")
     for name, rows in {
         "questions": hotpot_rows(2), "broken": [*hotpot_rows(2), {"_id": "x"}], "fid": fid_rows(2),
         "bare": [fid_rows(1)[0] | {"ctxs": []}], "nopassages": [{**ROWS["fid"], "ctxs": []}],
     }.items():  # fmt: skip
         (folder / f"{name}.json").write_text(json.dumps(rows))
-    (folder / "torn.json").write_text(json.dumps(fid_rows(2))[:-40])
-    (folder / "torn.json.gz").write_bytes(gzip.compress(json.dumps(fid_rows(2)).encode())[:-40])
-    write_files(
-        folder, {"deep.yaml": f"system: {'[' * 3000}{']' * 3000}\n", "deep/serving.json": "[" * 3000 + "]" * 3000}
-    )
-    (folder / "empty").mkdir()
-    write_files(folder, {"empty.json": "", "notes/thesis.tex": "the only copy", "manuals/a.md": "# Alba\n\nA pump.\n"})
     write_jsonl(folder / "corpus.jsonl", corpus(3))
-    (folder / "pool.yaml").write_text("strategies: [{name: a, title: 'A: B', description: d, guideline: g}]")
-    (folder / "dead.yaml").write_text(yaml.safe_dump(DEAD))
-    river_corpus.write_questions(folder).rename(folder / "rivers.json")
-    (folder / "questions.json").write_text(json.dumps(hotpot_rows(2)))
+    (folder / "empty").mkdir()
+    files = {"empty.json": "", "notes/thesis.tex": "the only copy", "manuals/a.md": "# Alba\n\nA pump.\n"}
+    files |= {"deep.yaml": f"system: {'[' * 3000}{']' * 3000}\n", "deep/serving.json": "[" * 3000 + "]" * 3000}
+    files |= {"pool.yaml": "strategies: [{name: a, title: 'A: B', description: d, guideline: g}]"}
+    files |= {"torn.json": json.dumps(fid_rows(2))[:-40], "dead.yaml": yaml.safe_dump(DEAD)}
+    write_files(folder, {**files, "torn.json.gz": gzip.compress(json.dumps(fid_rows(2)).encode())[:-40]})
     river_corpus.write_index(folder)
     build_bm25(river_corpus.PASSAGES.values(), folder / "again", k1=1.2)
     build_bm25([Passage.of("Alba", "alba mountain railway"), Passage.of("Elbe", "elbe river")], folder / "other")

@@ -50,9 +50,9 @@ def said(made: dict[str, str]) -> dict[str, Any]:
     return {"text": lines, "finish": "stop", "prompt_tokens": 100, "logprobs": [0.0] * 5}
 
 
-def prompt(text: str, history: Sequence[str] = ()) -> str:
-    """The message by which a question is asked."""
-    asked = Pool().rewriting_prompt(STRATEGIES, bool(history))
+def prompt(text: str, history: Sequence[str] = (), chosen: bool = False) -> str:
+    """The message by which a question is asked; `chosen`: where the model chooses."""
+    asked = (Pool().selection_prompt if chosen else Pool().rewriting_prompt)(STRATEGIES, bool(history))
     return Template(asked).substitute(question=text, history="\n".join(f"- {turn}" for turn in history))
 
 
@@ -203,33 +203,27 @@ def test_rewrites_that_repeat_the_question_are_counted_and_may_be_left_out(tmp_p
             assert "US dollars unknown" in ended.out
 
 
-def test_turns_of_a_dialogue_are_asked_with_its_history(tmp_path: Path) -> None:
+def test_turns_of_a_dialogue_are_asked_with_its_history_and_the_model_may_choose(tmp_path: Path) -> None:
     history = ("where was name1 born", "in the city")
     line = {"question": "where is it", "strategy": "gqr", "rewrite": "old"}
     lines = [line | {"history": [*history]}, line | {"strategy": "kwr", "history": [*history]}, line]
     (tmp_path / "turns.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    chosen = said({"gqr": "city of name1"})
+    chosen["text"] += "\nreason: it is short"
     replies = {
         prompt("where is it", history): said({"gqr": "city of name1", "decomposition": "name1"}),
         prompt("where is it"): said({"gqr": "place", "decomposition": "place"}),
+        prompt("where is it", history, chosen=True): chosen,
+        ANY: NOTHING,
     }
     with chat_server(replies) as server:
         write_model(tmp_path, server)
-        run(tmp_path, "--questions", "turns.jsonl", "--layout", "rewrites")
-    assert [(row["rewrite"], row.get("history", [])) for row in rows(tmp_path)] == [
-        ("city of name1", [*history]), ("name1", [*history]), ("place", []), ("place", []),
-    ]  # fmt: skip
-    assert manifest(tmp_path)["repeated"] == 1
-
-
-def test_the_model_chooses_and_what_it_does_not_choose_is_no_rewrite(tmp_path: Path) -> None:
-    one, two = texts(2)
-    write_rows(tmp_path, [one, two])
-    asked = [Template(Pool().selection_prompt(STRATEGIES)).substitute(question=text) for text in (one, two)]
-    chosen = said({"gqr": made_of(one)["gqr"]})
-    chosen["text"] += "\nreason: it is short"
-    with chat_server({asked[0]: chosen, asked[1]: NOTHING, ANY: NOTHING}) as server:
-        write_model(tmp_path, server)
-        run(tmp_path, "--adaptive", "true")
-    assert rows(tmp_path) == expected([one])[:1]
-    found = manifest(tmp_path)
-    assert found["rewrites"]["dropped"]["unusable"] == found["failures"] == {}  # none is a choice
+        for adaptive, expected in (
+            ("false", [("city of name1", 2), ("name1", 2), ("place", 0), ("place", 0)]),
+            ("true", [("city of name1", 2)]),
+        ):
+            run(tmp_path, "--questions", "turns.jsonl", "--layout", "rewrites", "--adaptive", adaptive)
+            assert [(row["rewrite"], len(row.get("history", []))) for row in rows(tmp_path)] == expected
+            found = manifest(tmp_path)
+            assert found["repeated"] == 1
+            assert found["rewrites"]["dropped"]["unusable"] == found["failures"] == {}  # none is a choice

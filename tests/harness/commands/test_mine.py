@@ -101,37 +101,30 @@ def test_a_second_retriever_searches_the_second_stage(place: Path) -> None:
     assert not (place / "refused.jsonl").exists()
 
 
-def test_the_question_stands_as_often_as_its_weight_says(place: Path) -> None:
-    (place / "train.json").write_text(json.dumps([row("q1", "delta")]))
-    # "delta kiln amber": "amber", in a shorter passage, is worth more than one "delta" and less than two
-    for weight, order in (("1", ["east", "far", "south"]), ("2", ["far", "east", "south"])):
-        assert run("--question_weight", weight) == 0
-        assert hits()["north"] == order
-
-
-def test_gold_documents_are_joined_even_where_the_question_does_not_find_them(place: Path) -> None:
-    (place / "train.json").write_text(json.dumps([row("q1", "glade")]))  # finds "far" alone
-    assert run("--anchors", "1") == 0
-    # with far ("delta glade") nothing new but west, which is gold; with the gold document: south and east
-    assert mined()[0] == BEHIND_HIDDEN
-    assert set(mined()) == {BEHIND_HIDDEN, NOISE, BEHIND_GOLD}
-
-
 @pytest.mark.parametrize(
-    ("option", "found", "anchors"),
+    ("question", "option", "found", "anchors"),
     [
-        ("--per_question", [NOISE], {"south": ["north"], "north": ["south"]}),  # east is not kept
-        ("--anchors", [NOISE, BEHIND_GOLD], None),  # south, the first, leads nowhere: "far" is behind the third
-        ("--depth", [NOISE, BEHIND_GOLD], None),  # one first-stage document, and one more for the gold one among them
-        ("--anchors=0", [NOISE], {}),  # east is behind north, far behind west
+        ("kiln", "--per_question=1", ["south"], {"south": ["north"], "north": ["south"]}),  # east is not kept
+        ("kiln", "--anchors=1", ["south", "east"], None),  # south, the first, leads nowhere: "far" is behind the third
+        ("kiln", "--depth=1", ["south", "east"], None),  # one first-stage document, and one more for the gold one
+        ("kiln", "--anchors=0", ["south"], {}),  # east is behind north, far behind west
+        # "delta kiln amber": "amber", in a shorter passage, is worth more than one "delta" and less than two
+        ("delta", "--question_weight=1", ["far", "east", "south"], {"north": ["east", "far", "south"]}),
+        ("delta", "--question_weight=2", ["far", "east", "south"], {"north": ["far", "east", "south"]}),
+        # finds "far" alone, and with it ("delta glade") nothing new but west, which is gold; the gold document, which
+        # is joined even where the question does not find it, finds south and east
+        ("glade", "--anchors=1", ["far", "south", "east"], None),
     ],
 )
-def test_the_options_bound_what_is_found(
-    place: Path, option: str, found: list[Passage], anchors: dict[str, list[str]] | None
+def test_what_an_option_lets_be_found(
+    place: Path, question: str, option: str, found: list[str], anchors: dict[str, list[str]] | None
 ) -> None:
-    assert run(option if "=" in option else f"{option}=1") == 0
-    assert [*mined()] == found
-    assert anchors is None or hits() == anchors
+    (place / "train.json").write_text(json.dumps([row("q1", question)]))
+    assert run(option) == 0
+    assert sorted(passage.title for passage in mined()) == sorted(found)
+    assert mined()[0].title == found[0]
+    assert anchors is None or anchors.items() <= hits().items()
+    assert anchors or anchors is None or hits() == {}
 
 
 def test_several_files_and_more_questions_than_fit_a_chunk(place: Path) -> None:
