@@ -1,7 +1,6 @@
 """Pages of words and rules as a PDF reader gives them, typed by hand or read from files that reportlab makes."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -47,22 +46,6 @@ def rule(left: float, top: float, right: float, bottom: float) -> Rule:
 def page(words: Sequence[PageWord], rules: Sequence[Rule] = (), **hard_negatives: Any) -> Page:
     """An A4 page."""
     return Page(1, 595.0, 842.0, tuple(words), tuple(rules), **hard_negatives)
-
-
-def moved(one: Page, x: float, y: float) -> Page:
-    """A page with all that is on it moved."""
-
-    def move(box: Box) -> Box:
-        return Box(box.left + x, box.top + y, box.right + x, box.bottom + y)
-
-    return replace(
-        one,
-        words=tuple(replace(word, box=move(word.box)) for word in one.words),
-        rules=tuple(Rule(move(rule.box)) for rule in one.rules),
-        fills=tuple(map(move, one.fills)),
-        bitmaps=tuple(map(move, one.bitmaps)),
-        drawings=tuple(map(move, one.drawings)),
-    )
 
 
 def drawn_pages(data: bytes) -> list[tuple[Any, Page]]:
