@@ -10,6 +10,7 @@ Word tags are taken out.
 """
 
 import argparse
+import io
 import re
 import subprocess
 import zipfile
@@ -18,13 +19,14 @@ from functools import cache
 from html import unescape
 from pathlib import Path
 
-from common.errors import MissingInputError, UserError
+from common.errors import UserError
 from common.gold_segments import is_relevant
 from common.records import GoldSegment, Passage, Question, nfkc
 from datamodules.formats.reading import read_questions
 from harness.evaluation.tables import markdown_table
 from harness.indexing.passage_store import PassageStore
 from tests.documents.benchmark.catalogue import FILE, catalogue
+from tests.documents.benchmark.truth.editions import unpacked
 
 HALVES = ("validation", "test")
 FOLDER = FILE.with_name("questions")
@@ -64,27 +66,21 @@ def missing(asked: Iterable[Question], passages: Iterable[Passage]) -> list[tupl
 def _plain_text(document: str, documents: Path) -> str:
     (entry,) = (each for each in catalogue() if each.file == document)
     choices = (documents / entry.half / entry.file, documents / entry.file)
-    file = next((each for each in choices if each.is_file()), None)
-    if file is None:
-        raise MissingInputError(
-            f"{choices[0]} does not exist; fetch it: python -m tests.documents.benchmark.fetch --out {documents}"
-        )
-    return _letters(_read(file))
+    return _letters(_read(next((each for each in choices if each.is_file()), choices[0])))
 
 
 def _read(file: Path) -> str:
     """What a file says; of HTML and Word all that stands outside of their tags."""
-    if file.suffix == ".pdf":
+    if file.suffix == ".pdf" and file.is_file():
         try:
             ran = subprocess.run(["pdftotext", "-enc", "UTF-8", file, "-"], capture_output=True, check=True)
         except FileNotFoundError as error:
             raise UserError("Reading PDFs as plain text needs pdftotext: apt-get install poppler-utils") from error
         return ran.stdout.decode("utf-8")
+    data = unpacked(file)
     if file.suffix == ".docx":
-        with zipfile.ZipFile(file) as folder:
-            text = folder.read("word/document.xml").decode("utf-8")
-    else:
-        text = file.read_text(encoding="utf-8")
+        data = zipfile.ZipFile(io.BytesIO(data)).read("word/document.xml")
+    text = data.decode("utf-8")
     return text if file.suffix == ".md" else unescape(re.sub(r"<[^>]*>", "", text))
 
 
