@@ -4,21 +4,24 @@ import io
 import math
 from typing import Any
 
+import pypdfium2
 import pytest
 from PIL import Image as Pillow
 from reportlab.lib.utils import ImageReader
 
+from documents.left_out import LeftOut
 from documents.pdf.figures import find_figures
 from documents.pdf.page import Box
+from documents.pdf.read_page import read_page
 from documents.pdf.tables import find_tables
 from documents.records import Image
-from tests.helpers.hand_made_pages import drawn_pages
 from tests.helpers.pdf_pages import SIZE, Draw, both, pdf, text_page
 
 
 def figures(*draws: Draw) -> list[tuple[Box, Image]]:
     """The figures of a page."""
-    ((opened, page),) = drawn_pages(pdf(both(*draws)))
+    opened = pypdfium2.PdfDocument(pdf(both(*draws)))[0]
+    page = read_page(opened, 1, LeftOut())
     return find_figures(opened, page, [box for box, _ in find_tables(page)])
 
 

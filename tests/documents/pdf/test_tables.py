@@ -13,11 +13,50 @@ from documents.pdf.page import Box, Page, PageWord, Rule
 from documents.pdf.table_lines import lines_of, words_in
 from documents.pdf.tables import find_tables, ruled_figures
 from documents.pdf.tabular import is_tabular
-from tests.helpers.hand_made_pages import cells, page, rule, words
 
 Rows = Sequence[Sequence[str]]
 RATINGS = (("Model", "Power", "Weight"), ("A1", "12 W", "3.5 kg"), ("B20", "40 W", "7.0 kg"), ("C3", "8 W", "1.2 kg"))
 SOME = "the of measured device and when it power supplies cover not before reading manual opened"
+
+
+def put(text: str, left: float, top: float, width: float = 5.0, **more: Any) -> PageWord:
+    """A word whose characters are all equally wide."""
+    values: dict[str, Any] = {"size": 10, "font": "Serif", "bold": False, "italic": False} | more
+    return PageWord(text, Box(left, top, left + width * len(text), top + 10), **values)
+
+
+def words(text: str, left: float, top: float) -> list[PageWord]:
+    """A line's words, of no monospaced font, with blanks between them."""
+    found: list[PageWord] = []
+    for number, part in enumerate(text.split()):
+        found.append(put(part, left, top, 4.2 + 0.4 * ((len(part) + number) % 5)))
+        left = found[-1].box.right + 2.5
+    return found
+
+
+def cells(rows: Sequence[Sequence[str]], lefts: Sequence[float], top: float, pitch: float = 14.0) -> list[PageWord]:
+    """Words of cells, each row `pitch` points under the one before.
+
+    "|" divides the lines of a cell, 11 points apart.
+    """
+    found: list[PageWord] = []
+    for row in rows:
+        for text, left in zip(row, lefts, strict=True):
+            for number, line in enumerate(text.split("|")):
+                found += words(line, left, top + 11 * number)
+        top += pitch + 11 * max(text.count("|") for text in row)
+    return found
+
+
+def rule(left: float, top: float, right: float, bottom: float) -> Rule:
+    """A rule half a point thick."""
+    high, wide = (0.25, 0) if bottom - top < right - left else (0, 0.25)
+    return Rule(Box(left - wide, top - high, right + wide, bottom + high))
+
+
+def page(words: Sequence[PageWord], rules: Sequence[Rule] = (), **objects: Any) -> Page:
+    """An A4 page."""
+    return Page(1, 595.0, 842.0, tuple(words), tuple(rules), **objects)
 
 
 def grid(xs: Sequence[float], ys: Sequence[float]) -> list[Rule]:
@@ -41,12 +80,6 @@ def prose(left: float, top: float, lines: int, length: int = 9) -> list[PageWord
             box = word.box._replace(left=word.box.left + extra * at, right=word.box.right + extra * at)
             found.append(replace(word, box=box))
     return found
-
-
-def put(text: str, left: float, top: float, width: float = 5.0, **more: Any) -> PageWord:
-    """A word whose characters are all equally wide."""
-    values: dict[str, Any] = {"size": 10, "font": "Serif", "bold": False, "italic": False} | more
-    return PageWord(text, Box(left, top, left + width * len(text), top + 10), **values)
 
 
 def lined(rows: Rows, lefts: Sequence[float], *ys: float) -> Page:
