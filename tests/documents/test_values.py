@@ -74,7 +74,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "word_count": word_count,
     "torn": lambda *texts: pytest.approx(torn(*texts)),
     "words": words,
-    "fidelity": lambda *texts: list(fidelity(*texts)),
+    "fidelity": lambda *texts: pytest.approx(list(fidelity(*texts))),
     "web_encoding": web_encoding,
     "encoding of a page": of_page,
     "read by a guess": guessed,
@@ -90,8 +90,12 @@ def test_what_it_gives(name: str, arguments: list[Any], expected: object) -> Non
     assert CALLS[name](*arguments) == expected
 
 
-def test_what_a_line_s_end_may_cut_is_no_word() -> None:
+def test_what_a_line_s_end_may_cut_is_no_word_and_a_letter_that_may_be_a_word_no_sure_number() -> None:
     assert vocabulary(["the infor-", "mation is"]) == {"the", "is"}
+    assert [getattr(number_of(text), "sure", None) for text in ("A pump moves water", "A. Pumps")] in (
+        [False, True],
+        [None, True],
+    )
 
 
 def test_an_accent_above_a_letter_is_composed_and_one_beside_it_stays() -> None:
@@ -102,11 +106,6 @@ def test_an_accent_above_a_letter_is_composed_and_one_beside_it_stays() -> None:
 @given(st.lists(st.tuples(st.characters(), st.floats(0, 600), st.floats(0, 600))))
 def test_any_characters_give_valid_text(letters: list[tuple[str, float, float]]) -> None:
     word_text(letters).encode()
-
-
-def test_a_letter_that_may_be_a_word_is_no_sure_number() -> None:
-    assert not getattr(number_of("A pump moves water"), "sure", True)
-    assert getattr(number_of("A. Pumps"), "sure", False)
 
 
 @given(st.text())
@@ -120,3 +119,31 @@ def test_search_finds_formulas_as_people_type_them_and_a_number_with_a_note_s_ma
     assert terms_of(f"km{raised('2', 'km')}") == terms_of("km2")
     assert "5th" in terms_of(f"5{raised('th', '5')}")
     assert "320" in terms_of(f"320{note_mark('1')}")
+
+
+def test_no_words_in_a_row_is_an_error() -> None:
+    with pytest.raises(ValueError, match="1 or more"):
+        fidelity("a", "a", in_a_row=0)
+
+
+@given(st.text(), st.text(), st.integers(1, 4))
+def test_shares_are_bounded_and_change_places_with_the_texts(source: str, result: str, in_a_row: int) -> None:
+    lost, invented = fidelity(source, result, in_a_row)
+    assert 0 <= lost <= 1
+    assert 0 <= invented <= 1
+    assert fidelity(result, source, in_a_row) == (invented, lost)
+    assert fidelity(source, source, in_a_row) == (0, 0)
+
+
+def test_each_rule_is_one_line_with_its_first_text_and_parts_follow() -> None:
+    left_out = LeftOut()
+    left_out.append("page 7: broken")
+    left_out.text("navigation left out", "  Next \n page of the manual about pumps and their oil, all of them")
+    left_out.text("hidden text left out", "東京")  # two words, as everywhere
+    left_out.text("navigation left out", "Home")
+    left_out.text("hidden text left out", " - ")
+    assert left_out.lines == (
+        'navigation left out: 2 x, 14 words, e.g. "Next page of the manual about pumps and ..."',
+        'hidden text left out: 1 x, 2 words, e.g. "東京"',
+        "page 7: broken",
+    )

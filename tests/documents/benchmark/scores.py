@@ -42,7 +42,7 @@ def scores(truth: Document, read: Document, judge_tables: bool = True) -> dict[s
         the headings read and of the true ones), `f1`, `mhs` (headings with their text), `mhs_structure` (whatever the
         text), `outline` (headings in their levels, without text between them), `teds` (mean over the true tables),
         `extra_tables` (how many of those read are no true one's), `lost` (share of the true words), `invented` (share
-        of the words read), `pairs_lost` (share of the pairs of neighbouring true words that are no neighbours any more).
+        of the words read), `pairs_lost` (share of the pairs of neighbouring true words that are no neighbours now).
     """
     both = [_judged(document, truth.title) for document in (truth, read)]
     true_headings, headings = ([block for block in blocks if isinstance(block, Heading)] for blocks in both)

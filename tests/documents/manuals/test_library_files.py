@@ -23,7 +23,6 @@ from datamodules.world.writing import write_world
 from documents.manuals.asking import QUESTIONS
 from documents.manuals.composing import compose
 from documents.manuals.family import FAMILIES
-from documents.manuals.manual import Manual
 from documents.manuals.products import draw_products
 from documents.manuals.typesetting import typeset
 from tests.datamodules.world.test_rephrasing import digest, pinned
@@ -42,16 +41,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "7"}, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return out
-
-
-@pytest.fixture(scope="module")
-def manuals() -> list[Manual]:
-    """One manual of each family, typeset here."""
-    products = draw_products(FAMILIES, Random(f"{SMALL.seed}/library/products"))
-    made = [compose(product) for product in products[3::8]]
-    for manual in made:
-        typeset(manual)
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +90,10 @@ def test_a_world_without_a_library_needs_no_reportlab(tmp_path: Path, monkeypatc
     assert not (tmp_path / "out").exists()
 
 
-def test_the_same_manual_has_the_same_bytes(world: Path, manuals: list[Manual], truths: dict[str, dict]) -> None:
-    for manual in manuals:
-        again = typeset(compose(manual.product))
+def test_the_same_manual_has_the_same_bytes(world: Path, truths: dict[str, dict]) -> None:
+    for product in draw_products(FAMILIES, Random(f"{SMALL.seed}/library/products"))[3::8]:  # one of each family
+        manual = compose(product)
+        again = typeset(compose(product))
         assert again.pdf == typeset(manual).pdf == (world / "library" / "documents" / manual.file).read_bytes()
         assert json.loads(json.dumps(manual.truth())) == truths[manual.file]
 

@@ -1,11 +1,12 @@
 """Tables that go on on the next page are one; what every page repeats is left out."""
 
+from io import BytesIO
 from typing import Any
 
 import pytest
 from reportlab.lib import colors
 from reportlab.lib.styles import getSampleStyleSheet
-from reportlab.platypus import PageBreak, Paragraph
+from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate
 from reportlab.platypus import Table as Flowable
 
 from documents.left_out import LeftOut
@@ -14,7 +15,6 @@ from documents.pdf.lines import Line, Placed
 from documents.pdf.page import Box
 from documents.reading.pdf_reading import parse_pdf
 from documents.records import Image, Table
-from tests.helpers.hand_made_pages import story_pdf
 
 HEAD = ("Part", "Price")
 A, B, C = ("a", "1"), ("b", "2"), ("c", "3")
@@ -100,12 +100,22 @@ def test_what_three_pages_repeat_is_left_out(pages: dict[int, Placed], stay: tup
     assert without_repeated({page: [placed] for page, placed in pages.items()}) == left
 
 
-def test_a_real_file_with_a_table_over_three_pages() -> None:
-    rows = [["Part", "Length", "Weight"], *([f"P{n}", f"{3 * n} mm", f"{n / 8} kg"] for n in range(110))]
-    lines: list[Any] = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]
+MUST_NOT = "The motor must not run while the cover is open, as its fan would take in dust."
+
+
+def test_a_real_file_with_a_table_over_three_pages_and_one_with_spans_and_a_paragraph() -> None:
+    grid: list[Any] = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]
     style = getSampleStyleSheet()["BodyText"]
-    before, after, end = (Paragraph(text, style) for text in ("These are the parts.", "After.", "The end."))
-    story = [before, Flowable(rows, repeatRows=1, style=lines), after, PageBreak(), end]
-    document = parse_pdf(story_pdf(story), "parts.pdf")
-    (table,) = [block for block in document.blocks if isinstance(block, Table)]
-    assert (table.rows, table.page) == (tuple(map(tuple, rows)), 1)
+    rows = [["Part", "Length", "Weight"], *([f"P{n}", f"{3 * n} mm", f"{n / 8} kg"] for n in range(110))]
+    spans = [*grid, ("SPAN", (1, 0), (2, 0)), ("SPAN", (0, 0), (0, 1))]
+    values = [["Part", "Values", ""], ["", "low", "high"], ["Motor", "230 V", Paragraph(MUST_NOT, style)]]
+    before, after, end = (Paragraph(text, style) for text in ("These are the parts.", "After.", "Read this. " * 30))
+    spanned = Flowable(values, [80, 100, 160], style=spans)
+    story = [before, Flowable(rows, repeatRows=1, style=grid), after, PageBreak(), end, spanned, end]
+    data = BytesIO()
+    SimpleDocTemplate(data).build(story)
+    document = parse_pdf(data.getvalue(), "parts.pdf")
+    assert [block for block in document.blocks if isinstance(block, Table)] == [
+        Table(tuple(map(tuple, rows)), 1, "", 1),
+        Table((("Part", "Values", "Values"), ("Part", "low", "high"), ("Motor", "230 V", MUST_NOT)), 2, "", 5),
+    ]

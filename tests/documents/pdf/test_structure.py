@@ -1,4 +1,7 @@
-"""Headings, contents, paragraphs, lists, code and titles of the lines in `structures.yaml`."""
+"""Headings, contents, paragraphs, lists, code and titles of the lines in `structures.yaml`.
+
+Running headers, footers and page numbers of the pages in `running_headers.yaml`.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,6 +20,7 @@ from documents.pdf.contents import ContentsEntry, key, table_of_contents
 from documents.pdf.footnotes import footnotes
 from documents.pdf.lines import Line, Placed
 from documents.pdf.page import Box
+from documents.pdf.running_headers import running
 from documents.pdf.spacing import Body
 from documents.pdf.structure import structure
 from documents.records import Document, Heading, Image, Paragraph, Table
@@ -24,6 +28,7 @@ from tests.helpers.pdf_lines import laid_out, line
 
 BEFORE = "h 24 | Manual\ntext 20\n| It ends.\npage\n"
 CASES = yaml.safe_load(Path(__file__).with_name("structures.yaml").read_text(encoding="utf-8"))
+RUNNING = yaml.safe_load(Path(__file__).with_name("running_headers.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["is"])
@@ -105,3 +110,35 @@ def test_any_lines_are_read_and_no_letter_is_lost(items: list[Line]) -> None:
 
 def test_keys_compare_letters_and_digits_alone() -> None:
     assert key("1.2  Self-Test (\ufb01rst)") == key("12 selftest FIRST")
+
+
+def running_on(count: int, each: str, some: dict[int, str]) -> list[str]:
+    """What is found to run on pages of text with lines on each of them (#: its number) or on some."""
+    found: list[Line] = []
+    for number in range(1, max(count, *some, 0) + 1):
+        text = f"{each.replace('#', str(number))}\ny100 | Text {chr(97 + number % 26)} begins\ntext 40\n" * (
+            number <= count
+        )
+        found += [replace(line, page=number) for line in laid_out(text + some.get(number, ""))]
+    return [found[at].text for at in sorted(running(found, {line.page: 800.0 for line in found}))]
+
+
+@pytest.mark.parametrize("case", RUNNING, ids=lambda case: case["is"])
+def test_what_runs_is_found(case: dict[str, Any]) -> None:
+    found = running_on(case["pages"], case.get("each", ""), case.get("some", {}))
+    assert (found if isinstance(case["found"], list) else len(found)) == case["found"]
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "y88 | Question #: Which valve of pump # must be closed?",  # the next line's distance
+        "y88 | In 199# the factory moved to the harbour",
+        "y88 | 199# was the year of the new factory",
+        "y84 | Switch off the pump before you open it.",  # a paragraph's distance
+        "y60 | Report number # says that the pump of unit # failed.",  # further away, but a sentence
+    ],
+)
+def test_a_page_s_first_line_of_text_stays_whatever_its_numbers_count(count: int, first: str) -> None:
+    assert running_on(count, first, {}) == []

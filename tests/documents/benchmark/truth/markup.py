@@ -6,7 +6,7 @@ HTML is read as DocBook, Sphinx, Texinfo, LaTeX2HTML or MkDocs writes it.
 import io
 import posixpath
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import docx
 from docx.oxml.ns import qn
@@ -28,9 +28,8 @@ _SKIPPED = {  # navigation, tables of contents, indexes, signs that link to a he
 _BLOCKS = {"article", "aside", "body", "figcaption", "figure", "footer", "header", "main", "section", *block_tags}
 _BLOCKS -= {"del", "ins"}
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
-_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
-
+_AS_HTML = {"p": "p", "list-item": "li", "table": "table", "table-row": "tr", "table-cell": "td"}
+_AS_HTML |= {"table-header-rows": "thead", "covered-table-cell": "td", "s": "br", "tab": "br", "line-break": "br"}
 _INDEXES = ("table-of-content", "alphabetical-index", "illustration-index")
 
 
@@ -142,29 +141,18 @@ def _rows(table: markup.HtmlElement) -> tuple[tuple[str, ...], ...]:
 
 
 def odt_document(pages: Sequence[tuple[str, bytes]], name: str) -> Document:
-    """Blocks of an OpenDocument text of a trusted package; its indexes are left out."""
+    """Blocks of an OpenDocument text of a trusted package, read as HTML; its indexes are left out."""
     with zipfile.ZipFile(io.BytesIO(pages[0][1])) as archive:
         body = etree.fromstring(archive.read("content.xml")).find(".//{*}body/{*}text")
-    etree.strip_elements(body, *(f"{_TEXT}{kind}" for kind in _INDEXES))
-    for blank in body.iter(*(f"{_TEXT}{kind}" for kind in ("s", "tab", "line-break", "p"))):
-        blank.text = f" {blank.text or ''}"
-    return Document(name, name, tuple(_odt_blocks(body)))
-
-
-def _odt_blocks(parent: etree._Element) -> Iterator[Block]:
-    for element in parent:
-        text = _line(element)
-        if element.tag == f"{_TABLE}table" and text:
-            cells = (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell")
-            rows = equally_long([[*map(_line, row.iterchildren(cells))] for row in element.iter(f"{_TABLE}table-row")])
-            one_column = (Paragraph(row[0]) for row in rows if row[0])  # only lays out
-            yield from [Table(rows)] if len(rows[0]) > 1 else one_column
-        elif element.tag == f"{_TEXT}h" and text:
-            yield Heading(text, min(int(element.get(f"{_TEXT}outline-level", 1)), 6))
-        elif element.tag == f"{_TEXT}p" and text:
-            yield Paragraph(text)
-        elif text:  # a list or section
-            yield from _odt_blocks(element)
+    etree.strip_elements(body, *(f"{{*}}{kind}" for kind in _INDEXES))
+    for element in body.iter("*"):
+        kind = etree.QName(element).localname
+        level = next((value for key, value in element.items() if key.endswith("outline-level")), "1")
+        element.tag = f"h{min(int(level), 6)}" if kind == "h" else _AS_HTML.get(kind, "span")
+        if kind == "p" and next(element.iterancestors("p"), None) is not None:  # a note within
+            element.tag, element.text = "span", f" {element.text or ''}"
+    reader = _Reader(markup.document_fromstring(etree.tostring(body)))
+    return Document(name, name, tuple(reader.blocks))
 
 
 def docx_document(pages: Sequence[tuple[str, bytes]], name: str) -> Document:
