@@ -31,9 +31,7 @@ NEW = sorted(map(indexed_text, ALL[70:74]))
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that the encoder was asked for by the last command."""
     asked, real = list[str](), SentenceEncoder.encode_passages
-    monkeypatch.setattr(
-        SentenceEncoder, "encode_passages", lambda self, texts: asked.extend(texts) or real(self, texts)
-    )
+    monkeypatch.setattr(SentenceEncoder, "encode_passages", lambda self, new: asked.extend(new) or real(self, new))
     return asked
 
 
