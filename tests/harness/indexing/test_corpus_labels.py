@@ -55,33 +55,33 @@ def passages(tmp_path: Path) -> list[Passage]:
     return read
 
 
-@pytest.mark.parametrize(
-    ("row", "labels"),
-    [
-        ({"id": "", "text": "a"}, {}),
-        ({"_id": None, "id": " ", "doc_id": 7, "text": "a"}, {"metadata": {"doc_id": 7}}),
-        ({"_id": None, "doc_id": 7, "text": "a"}, {"corpus_id": "7"}),
-        ({"id": "  a  b ", "text": "a"}, {"corpus_id": "  a  b "}),
-        ({"_id": "one", "id": "other", "text": "a"}, {"corpus_id": "one", "metadata": {"id": "other"}}),
-        ({"id": 1, "text": "a", "contents": "b"}, {"corpus_id": "1"}),
-        ({"text": "a", "x": float("nan"), "y": 0, "z": False}, {"metadata": {"x": "NaN", "y": 0, "z": False}}),
-    ],
-)
+UNUSUAL = [
+    ({"id": "", "text": "a"}, {}),
+    ({"_id": None, "id": " ", "doc_id": 7, "text": "a"}, {"metadata": {"doc_id": 7}}),
+    ({"_id": None, "doc_id": 7, "text": "a"}, {"corpus_id": "7"}),
+    ({"id": "  a  b ", "text": "a"}, {"corpus_id": "  a  b "}),
+    ({"_id": "one", "id": "other", "text": "a"}, {"corpus_id": "one", "metadata": {"id": "other"}}),
+    ({"id": 1, "text": "a", "contents": "b"}, {"corpus_id": "1"}),
+    ({"text": "a", "x": float("nan"), "y": 0, "z": False}, {"metadata": {"x": "NaN", "y": 0, "z": False}}),
+]
+
+
+@pytest.mark.parametrize(("row", "labels"), UNUSUAL)
 def test_unusual_ids_and_values(row: dict, labels: dict, tmp_path: Path) -> None:
     (passage,) = read_passages("jsonl", [write_rows(tmp_path, [row])])
     assert passage.labels == labels
 
 
-@pytest.mark.parametrize(
-    ("row", "word"),
-    [
-        *(({"doc_id": id_, "text": "a"}, f"field 'doc_id' is {shown}") for id_, shown in (
-            (7.0, "the number 7.0"), (1.5, "the number 1.5"), (True, "true or false"), ([1], "a list"),
-            ({}, "an object"))),
-        ({"id": "\ud800", "text": "a"}, "unpaired surrogate"),
-        ({"id": "1", "text": "a", "url": ["\ud800"]}, "unpaired surrogate"),
-    ],
-)  # fmt: skip
+NO_IDS = [
+    *(({"doc_id": id_, "text": "a"}, f"field 'doc_id' is {shown}") for id_, shown in (
+        (7.0, "the number 7.0"), (1.5, "the number 1.5"), (True, "true or false"), ([1], "a list"),
+        ({}, "an object"))),
+    ({"id": "\ud800", "text": "a"}, "unpaired surrogate"),
+    ({"id": "1", "text": "a", "url": ["\ud800"]}, "unpaired surrogate"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "word"), NO_IDS)
 def test_what_is_no_id_or_no_text_is_a_data_error(row: dict, word: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"corpus\.jsonl, line 1: .*{word}"):
         list(read_passages("jsonl", [write_rows(tmp_path, [row])]))

@@ -133,16 +133,16 @@ BM25, LINKS = (build_bm25, Bm25Retriever), (links.build_links, links.LinkRetriev
 KEYWORDS = (keywords.build_keywords, keywords.KeywordRetriever)
 
 
-@pytest.mark.parametrize(
-    ("kind", "module", "version", "older"),
-    [
-        (BM25, analyser, "WORDS", 1),
-        (KEYWORDS, keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
-        (LINKS, links, "MATCHING", 1),
-        (BM25, index_folder, "TEXT_FORMAT", "text alone"),
-        (BM25, index_folder, "FORMAT", 2),
-    ],
-)
+OLDER = [
+    (BM25, analyser, "WORDS", 1),
+    (KEYWORDS, keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
+    (LINKS, links, "MATCHING", 1),
+    (BM25, index_folder, "TEXT_FORMAT", "text alone"),
+    (BM25, index_folder, "FORMAT", 2),
+]
+
+
+@pytest.mark.parametrize(("kind", "module", "version", "older"), OLDER)
 def test_an_index_of_other_words_is_refused(tmp_path, monkeypatch, kind, module, version, older) -> None:
     (build, retriever), out, corpus = kind, tmp_path / "index", [Passage.of("Alto A100", "the Alto A100 pump")]
     with monkeypatch.context() as then:

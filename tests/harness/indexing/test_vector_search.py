@@ -82,13 +82,13 @@ def test_a_forked_process_is_told_instead_of_hanging(tmp_path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
+SEARCHED = [("flat", {}), ("IVF8,Flat", {"nprobe": 8}), ("IVF8,PQ32x8np", {"nprobe": 8, "k_factor": 40})]
+
+
 @pytest.mark.parametrize(
     "device", ["cpu", *(pytest.param(device, marks=pytest.mark.gpu) for device in ("cuda", "all"))]
 )
-@pytest.mark.parametrize(
-    ("kind", "tried"),
-    [("flat", {}), ("IVF8,Flat", {"nprobe": 8}), ("IVF8,PQ32x8np", {"nprobe": 8, "k_factor": 40})],
-)
+@pytest.mark.parametrize(("kind", "tried"), SEARCHED)
 def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path, kind, tried, device) -> None:
     faiss = faiss_library.import_faiss()
     if device != "cpu" and (faiss is None or faiss.get_num_gpus() == 0):

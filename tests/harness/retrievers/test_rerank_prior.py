@@ -95,14 +95,14 @@ def test_the_weight_has_the_greatest_recall_and_the_calibration_is_of_the_sum() 
         assert prior.weight > 0 or not misled  # a misled estimator needs the retriever
 
 
-@pytest.mark.parametrize(
-    ("logits", "gold", "weight"),
-    [
-        ([9.0, 0.0, 0.0], 0, 0.0),  # first by every weight
-        ([0.0, 4.0, 5.0], 1, 3.0),  # above the first below 4 / ln 2 = 5.8, above the last from 1 / ln 1.5 = 2.5 on
-        ([0.0, 1.0, -9.0], 0, 1.5),  # above the second from 1 / ln 2 = 1.4 on
-    ],
-)
+LEAST = [
+    ([9.0, 0.0, 0.0], 0, 0.0),  # first by every weight
+    ([0.0, 4.0, 5.0], 1, 3.0),  # above the first below 4 / ln 2 = 5.8, above the last from 1 / ln 1.5 = 2.5 on
+    ([0.0, 1.0, -9.0], 0, 1.5),  # above the second from 1 / ln 2 = 1.4 on
+]
+
+
+@pytest.mark.parametrize(("logits", "gold", "weight"), LEAST)
 def test_of_equal_recalls_the_least_weight_wins(logits: list[float], gold: int, weight: float) -> None:
     scored = ScoredCandidates(logits, [3.0, 2.0, 1.0], np.arange(3)[None] == gold)
     prior, _ = fit_prior([Question("q", "?")], [scored], 1, None, {})

@@ -140,16 +140,16 @@ def test_costs_in_words() -> None:
     assert costs_text({"seconds/retrieval": 2.345}) == "retrieval 2.3 s"
 
 
-@pytest.mark.parametrize(
-    ("headings", "options", "cited"),
-    [
-        (("Installation", "Power"), {"page": 3, "last_page": 3}, "a1.pdf, page 3: Installation > Power"),
-        (("Safety",), {"page": 3, "last_page": 5}, "a1.pdf, pages 3 to 5: Safety"),
-        ((), {"page": 1}, "a1.pdf, page 1"),
-        ((), {}, "a1.pdf"),
-        (("Safety",), {"part": 2, "parts": 3}, "a1.pdf: Safety (part 2 of 3)"),
-    ],
-)
+CITED = [
+    (("Installation", "Power"), {"page": 3, "last_page": 3}, "a1.pdf, page 3: Installation > Power"),
+    (("Safety",), {"page": 3, "last_page": 5}, "a1.pdf, pages 3 to 5: Safety"),
+    ((), {"page": 1}, "a1.pdf, page 1"),
+    ((), {}, "a1.pdf"),
+    (("Safety",), {"part": 2, "parts": 3}, "a1.pdf: Safety (part 2 of 3)"),
+]
+
+
+@pytest.mark.parametrize(("headings", "options", "cited"), CITED)
 def test_document_page_and_headings(headings: tuple[str, ...], options: dict[str, Any], cited: str) -> None:
     segment = Segment("a1.pdf", "Alba A1", headings, "text", "x", "x", **options)
     passage = as_passage(segment, segment.path)
