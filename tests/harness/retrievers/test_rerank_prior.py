@@ -53,7 +53,7 @@ def test_the_sum_falls_with_the_logarithm_of_the_rank_and_equal_scores_share_one
     assert prior([], []) == []
     file = tmp_path / "prior.json"
     PRIOR.write(file, prior.content)
-    assert PRIOR.read(file) == prior
+    assert (PRIOR.read(file), PRIOR.is_one(file)) == (prior, True)
     file.write_text(file.read_text().replace("2.0", "0.5"))
     assert not PRIOR.is_one(file)
 

@@ -197,7 +197,9 @@ def test_evaluate_scores_the_others_and_counts_what_failed(fragile: Fragile, tmp
     fragile.error, out = error("the part breaks.\nTry again."), tmp_path / "out"
     options = {"questions": str(write_questions(tmp_path)), "resamples": 10}
     with pytest.raises(SomeFailedError, match=FAILED):
-        evaluate(RetrieveRead(fragile, 2), out, **options)
+        evaluate(
+            DrRag(fragile, scorer=gold_scorer()) if error is UserError else RetrieveRead(fragile, 2), out, **options
+        )
     assert report(out)["questions"]["failed"] == {"q2": "the part breaks. Try again"}
     assert [bool(each["evidence"]) for each in records_of(out)] == [True, False, True]
 
