@@ -74,18 +74,14 @@ def test_off_does_not_look_but_at_the_offsets(folder) -> None:
         Bm25Retriever(folder, verify="off").load()
 
 
-@pytest.fixture
-def few_samples(monkeypatch) -> None:
-    monkeypatch.setattr(files, "_SAMPLE_BLOCKS", 4)
-    monkeypatch.setattr(files, "_SAMPLE_BYTES", 8)
-
-
 def flipped(text: bytes, place: int) -> bytes:
     return text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :]
 
 
-def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(folder, few_samples, capsys) -> None:
+def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(folder, monkeypatch, capsys) -> None:
     out, text = folder, folder / "passages.jsonl"
+    monkeypatch.setattr(files, "_SAMPLE_BLOCKS", 4)
+    monkeypatch.setattr(files, "_SAMPLE_BYTES", 8)
     whole = text.read_bytes()
     text.write_bytes(flipped(whole, 20))  # in no block; an index from before there were samples is verified in full
     with pytest.raises(ArtifactError, match="its sha256"):
