@@ -12,11 +12,11 @@ import pytest
 from common.errors import UserError
 from common.records import Passage, Question, Source
 from common.retrieval import search_for
-from datamodules.formats.reading import read_passages
+from datamodules.formats.reading import read_passages, read_questions
 from harness.commands.evaluate import evaluate
 from harness.evaluation.serialization import pack_passages, unpack_passages
 from harness.indexing.index_folder import open_index
-from harness.indexing.passage_store import OTHER_IDS, PassageStore
+from harness.indexing.passage_store import OTHER_IDS, PassageStore, write_passages
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.systems.retrieve_read import RetrieveRead
@@ -69,7 +69,8 @@ UNUSUAL = [
 @pytest.mark.parametrize(("row", "labels"), UNUSUAL)
 def test_unusual_ids_and_values(row: dict, labels: dict, tmp_path: Path) -> None:
     (passage,) = read_passages("jsonl", [write_rows(tmp_path, [row])])
-    assert passage.labels == labels
+    write_passages(tmp_path, [passage])
+    assert [each.labels for each in (passage, *PassageStore(tmp_path))] == [labels] * 2
 
 
 NO_IDS = [
@@ -85,6 +86,13 @@ NO_IDS = [
 def test_what_is_no_id_or_no_text_is_a_data_error(row: dict, word: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"corpus\.jsonl, line 1: .*{word}"):
         list(read_passages("jsonl", [write_rows(tmp_path, [row])]))
+
+
+def test_contexts_of_questions_keep_their_ids(tmp_path: Path) -> None:
+    context = {"id": 4711, "title": "Alba", "text": "alba river", "score": "1.5", "hasanswer": True}
+    (tmp_path / "fid.json").write_text(json.dumps([{"question": "where", "answers": ["alba"], "ctxs": [context]}]))
+    (question,) = read_questions("fid", str(tmp_path / "fid.json"))
+    assert question.passages[0].labels == {"corpus_id": "4711"}
 
 
 def test_both_kinds_of_index_return_them_and_they_do_not_identify_a_passage(tmp_path, passages, encoder) -> None:
