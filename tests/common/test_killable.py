@@ -48,15 +48,15 @@ def test_calls_are_served_by_the_same_process_without_keys(monkeypatch: pytest.M
         killable.submit().result()
 
 
-@pytest.mark.parametrize(
-    ("call", "kind", "why"),
-    [
-        (("crash",), "crashed", "SIGSEGV"),
-        pytest.param(("allocate", 500), "large", "exit code 4", marks=ON_LINUX),
-        (("work", 60), "slow", "SIGPROF"),
-        (("sleep", 60), "slow", "SIGPROF"),
-    ],
-)
+ENDING = [
+    (("crash",), "crashed", "SIGSEGV"),
+    pytest.param(("allocate", 500), "large", "exit code 4", marks=ON_LINUX),
+    (("work", 60), "slow", "SIGPROF"),
+    (("sleep", 60), "slow", "SIGPROF"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "why"), ENDING)
 def test_a_process_that_ends_takes_its_own_call_only(call: Call, kind: str, why: str) -> None:
     began = time.monotonic()
     before, lost, after = results([("tell",), call, ("tell",)], seconds=1.0)

@@ -19,33 +19,33 @@ ODD = st.text(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("  two\n\n words\t", "two words"),
-        ("\ufb01ne 1\u00bd \u212b", "\ufb01ne 1\u00bd \u00c5"),  # a ligature, a fraction, the angstrom sign
-        ("10\u2076 m\u00b2 \u2116 5 \uff13", "10\u2076 m\u00b2 \u2116 5 \uff13"),
-        ("zero\u200bwidth \ufeffmark soft\u00adhyphen", "zerowidth mark softhyphen"),
-        ("cafe\u0301", "café"),
-        ("e\u200d\u0301", "é"),  # the joiner goes before composing, else a second pass would differ
-        ("a\u200cb \u200d c", "ab c"),
-        (
-            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647",
-            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647",
-        ),  # Persian: a prefix
-        ("\u0645\u06cc\u200c\u200c\u062e \u200c\u0645\u200c", "\u0645\u06cc\u200c\u062e \u0645"),
-        ("\u0915\u094d\u200d\u0937", "\u0915\u094d\u200d\u0937"),  # Hindi: half a letter
-        # Malayalam: a letter of its own at the end of a word
-        ("\u0d28\u0d4d\u200d \u0d05", "\u0d28\u0d4d\u200d \u0d05"),
-        ("北\u200d京 서\u200c울 ก\u200dา カ\u200dナ ა\u200cბ", "北京 서울 กา カナ აბ"),
-        ("ⲁ\u200dⲁ ﬁ\u200cﬁ", "ⲁⲁ ﬁﬁ"),
-        ("👩\u200d👧 👩\u200d", "👩\u200d👧 👩"),
-        ("line\u2028paragraph\u2029end", "line paragraph end"),  # white space, though as good as invisible
-        ("no\u00a0break\u3000blank", "no break blank"),
-        ("", ""),
-        (" \u200b\n", ""),
-    ],
-)
+CLEANED = [
+    ("  two\n\n words\t", "two words"),
+    ("\ufb01ne 1\u00bd \u212b", "\ufb01ne 1\u00bd \u00c5"),  # a ligature, a fraction, the angstrom sign
+    ("10\u2076 m\u00b2 \u2116 5 \uff13", "10\u2076 m\u00b2 \u2116 5 \uff13"),
+    ("zero\u200bwidth \ufeffmark soft\u00adhyphen", "zerowidth mark softhyphen"),
+    ("cafe\u0301", "café"),
+    ("e\u200d\u0301", "é"),  # the joiner goes before composing, else a second pass would differ
+    ("a\u200cb \u200d c", "ab c"),
+    (
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647",
+    ),  # Persian: a prefix
+    ("\u0645\u06cc\u200c\u200c\u062e \u200c\u0645\u200c", "\u0645\u06cc\u200c\u062e \u0645"),
+    ("\u0915\u094d\u200d\u0937", "\u0915\u094d\u200d\u0937"),  # Hindi: half a letter
+    # Malayalam: a letter of its own at the end of a word
+    ("\u0d28\u0d4d\u200d \u0d05", "\u0d28\u0d4d\u200d \u0d05"),
+    ("北\u200d京 서\u200c울 ก\u200dา カ\u200dナ ა\u200cბ", "北京 서울 กา カナ აბ"),
+    ("ⲁ\u200dⲁ ﬁ\u200cﬁ", "ⲁⲁ ﬁﬁ"),
+    ("👩\u200d👧 👩\u200d", "👩\u200d👧 👩"),
+    ("line\u2028paragraph\u2029end", "line paragraph end"),  # white space, though as good as invisible
+    ("no\u00a0break\u3000blank", "no break blank"),
+    ("", ""),
+    (" \u200b\n", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), CLEANED)
 def test_clean_by_hand(text: str, expected: str) -> None:
     assert clean(text) == expected
 

@@ -32,8 +32,7 @@ def config(tmp_path: Path) -> str:
 
 
 def parsed(*args: str) -> Any:
-    parser = auto_parser(infer.named_in(list(args)), **infer.PARSER)
-    return parser, parser.parse_args(list(args))[args[0]]
+    return auto_parser(infer.named_in(list(args)), **infer.PARSER).parse_args(list(args))[args[0]]
 
 
 def indexes(options: Any) -> list[str]:
@@ -57,22 +56,19 @@ def test_a_slash_at_the_end_of_a_root_stands_once() -> None:
         assert (options.at, options.itself) == (path, path.removesuffix("bm25").rstrip("/") or "/")
 
 
-def test_a_config_sets_a_root_and_the_command_line_another(config: str) -> None:
+def test_a_config_sets_a_root_and_the_command_line_another(config: str, tmp_path: Path) -> None:
+    """Every system of a comparison has its own."""
     given = ("ask", "--config", config, "--question", "x")
-    assert indexes(parsed(*given)[1]) == ["indexes/here/bm25"] * 2  # in files that the config names, as items of a list
-    assert indexes(parsed(*given, "--index_root", "there")[1]) == ["there/bm25"] * 2
-    before = parsed("ask", "--index_root=there", *given[1:])[1]
+    assert indexes(parsed(*given)) == ["indexes/here/bm25"] * 2  # in files that the config names, as items of a list
+    assert indexes(parsed(*given, "--index_root", "there")) == ["there/bm25"] * 2
+    before = parsed("ask", "--index_root=there", *given[1:])
     assert indexes(before) == ["indexes/here/bm25"] * 2  # the last one counts, as of all options
-
-
-def test_every_system_of_a_comparison_has_its_own(config: str, tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     other.write_text(SYSTEM.replace("indexes/here", "indexes/other"))
-    given = ["evaluate", "--config", config, "--config", str(other), "--questions", "q", "--out", "o"]
-    systems = infer.systems_of(given)
-    assert [indexes(parsed(*each)[1])[0] for each in systems.values()] == ["indexes/here/bm25", "indexes/other/bm25"]
-    systems = infer.systems_of([*given, "--index_root", "there"])
-    assert [indexes(parsed(*each)[1])[0] for each in systems.values()] == ["there/bm25", "there/bm25"]
+    both = ["evaluate", "--config", config, "--config", str(other), "--questions", "q", "--out", "o"]
+    for typed, roots in (([], ["indexes/here", "indexes/other"]), (["--index_root", "there"], ["there", "there"])):
+        systems = infer.systems_of([*both, *typed])
+        assert [indexes(parsed(*each))[0] for each in systems.values()] == [f"{root}/bm25" for root in roots]
 
 
 def test_a_root_before_a_config_is_refused_and_after_it_counts() -> None:

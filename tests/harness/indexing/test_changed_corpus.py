@@ -31,9 +31,7 @@ NEW = sorted(map(indexed_text, ALL[70:74]))
 def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that the encoder was asked for by the last command."""
     asked, real = list[str](), SentenceEncoder.encode_passages
-    monkeypatch.setattr(
-        SentenceEncoder, "encode_passages", lambda self, texts: asked.extend(texts) or real(self, texts)
-    )
+    monkeypatch.setattr(SentenceEncoder, "encode_passages", lambda self, new: asked.extend(new) or real(self, new))
     return asked
 
 
@@ -124,19 +122,19 @@ def test_what_an_unfinished_build_has_encoded_serves_a_changed_corpus(tmp_path, 
     np.testing.assert_allclose(found, fresh, rtol=0, atol=model_tolerance())
 
 
-@pytest.mark.parametrize(
-    ("options", "part"),
-    [
-        (["--dense.max_tokens", "8"], "encoder"),
-        (["--dense.encoder", "other"], "encoder"),
-        (["--dense.precision", "bf16"], "dtype"),
-        (["--dense.faiss_index", "HNSW32"], "vectors"),
-        (["--corpus", "copy.jsonl"], "corpus"),
-        (["--corpus", "shipped.json", "--layout", "fid"], "corpus"),
-        (["--documents", "manuals"], "documents"),
-        (["--corpus", "[corpus.jsonl, copy.jsonl]"], "corpus"),
-    ],
-)
+OTHER_OPTIONS = [
+    (["--dense.max_tokens", "8"], "encoder"),
+    (["--dense.encoder", "other"], "encoder"),
+    (["--dense.precision", "bf16"], "dtype"),
+    (["--dense.faiss_index", "HNSW32"], "vectors"),
+    (["--corpus", "copy.jsonl"], "corpus"),
+    (["--corpus", "shipped.json", "--layout", "fid"], "corpus"),
+    (["--documents", "manuals"], "documents"),
+    (["--corpus", "[corpus.jsonl, copy.jsonl]"], "corpus"),
+]
+
+
+@pytest.mark.parametrize(("options", "part"), OTHER_OPTIONS)
 def test_what_was_not_typed_before_needs_leave_to_overwrite(tmp_path, typed, encoded, options, part) -> None:
     write_encoder(tmp_path / "other", seed=1)
     typed(FIRST, "--dense.faiss_index", "IVF33,Flat")

@@ -12,11 +12,11 @@ import pytest
 from common.errors import UserError
 from common.records import Passage, Question, Source
 from common.retrieval import search_for
-from datamodules.formats.reading import read_passages
+from datamodules.formats.reading import read_passages, read_questions
 from harness.commands.evaluate import evaluate
 from harness.evaluation.serialization import pack_passages, unpack_passages
 from harness.indexing.index_folder import open_index
-from harness.indexing.passage_store import OTHER_IDS, PassageStore
+from harness.indexing.passage_store import OTHER_IDS, PassageStore, write_passages
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.systems.retrieve_read import RetrieveRead
@@ -55,36 +55,44 @@ def passages(tmp_path: Path) -> list[Passage]:
     return read
 
 
-@pytest.mark.parametrize(
-    ("row", "labels"),
-    [
-        ({"id": "", "text": "a"}, {}),
-        ({"_id": None, "id": " ", "doc_id": 7, "text": "a"}, {"metadata": {"doc_id": 7}}),
-        ({"_id": None, "doc_id": 7, "text": "a"}, {"corpus_id": "7"}),
-        ({"id": "  a  b ", "text": "a"}, {"corpus_id": "  a  b "}),
-        ({"_id": "one", "id": "other", "text": "a"}, {"corpus_id": "one", "metadata": {"id": "other"}}),
-        ({"id": 1, "text": "a", "contents": "b"}, {"corpus_id": "1"}),
-        ({"text": "a", "x": float("nan"), "y": 0, "z": False}, {"metadata": {"x": "NaN", "y": 0, "z": False}}),
-    ],
-)
+UNUSUAL = [
+    ({"id": "", "text": "a"}, {}),
+    ({"_id": None, "id": " ", "doc_id": 7, "text": "a"}, {"metadata": {"doc_id": 7}}),
+    ({"_id": None, "doc_id": 7, "text": "a"}, {"corpus_id": "7"}),
+    ({"id": "  a  b ", "text": "a"}, {"corpus_id": "  a  b "}),
+    ({"_id": "one", "id": "other", "text": "a"}, {"corpus_id": "one", "metadata": {"id": "other"}}),
+    ({"id": 1, "text": "a", "contents": "b"}, {"corpus_id": "1"}),
+    ({"text": "a", "x": float("nan"), "y": 0, "z": False}, {"metadata": {"x": "NaN", "y": 0, "z": False}}),
+]
+
+
+@pytest.mark.parametrize(("row", "labels"), UNUSUAL)
 def test_unusual_ids_and_values(row: dict, labels: dict, tmp_path: Path) -> None:
     (passage,) = read_passages("jsonl", [write_rows(tmp_path, [row])])
-    assert passage.labels == labels
+    write_passages(tmp_path, [passage])
+    assert [each.labels for each in (passage, *PassageStore(tmp_path))] == [labels] * 2
 
 
-@pytest.mark.parametrize(
-    ("row", "word"),
-    [
-        *(({"doc_id": id_, "text": "a"}, f"field 'doc_id' is {shown}") for id_, shown in (
-            (7.0, "the number 7.0"), (1.5, "the number 1.5"), (True, "true or false"), ([1], "a list"),
-            ({}, "an object"))),
-        ({"id": "\ud800", "text": "a"}, "unpaired surrogate"),
-        ({"id": "1", "text": "a", "url": ["\ud800"]}, "unpaired surrogate"),
-    ],
-)  # fmt: skip
+NO_IDS = [
+    *(({"doc_id": id_, "text": "a"}, f"field 'doc_id' is {shown}") for id_, shown in (
+        (7.0, "the number 7.0"), (1.5, "the number 1.5"), (True, "true or false"), ([1], "a list"),
+        ({}, "an object"))),
+    ({"id": "\ud800", "text": "a"}, "unpaired surrogate"),
+    ({"id": "1", "text": "a", "url": ["\ud800"]}, "unpaired surrogate"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "word"), NO_IDS)
 def test_what_is_no_id_or_no_text_is_a_data_error(row: dict, word: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=rf"corpus\.jsonl, line 1: .*{word}"):
         list(read_passages("jsonl", [write_rows(tmp_path, [row])]))
+
+
+def test_contexts_of_questions_keep_their_ids(tmp_path: Path) -> None:
+    context = {"id": 4711, "title": "Alba", "text": "alba river", "score": "1.5", "hasanswer": True}
+    (tmp_path / "fid.json").write_text(json.dumps([{"question": "where", "answers": ["alba"], "ctxs": [context]}]))
+    (question,) = read_questions("fid", str(tmp_path / "fid.json"))
+    assert question.passages[0].labels == {"corpus_id": "4711"}
 
 
 def test_both_kinds_of_index_return_them_and_they_do_not_identify_a_passage(tmp_path, passages, encoder) -> None:

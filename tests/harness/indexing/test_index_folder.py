@@ -74,18 +74,14 @@ def test_off_does_not_look_but_at_the_offsets(folder) -> None:
         Bm25Retriever(folder, verify="off").load()
 
 
-@pytest.fixture
-def few_samples(monkeypatch) -> None:
-    monkeypatch.setattr(files, "_SAMPLE_BLOCKS", 4)
-    monkeypatch.setattr(files, "_SAMPLE_BYTES", 8)
-
-
 def flipped(text: bytes, place: int) -> bytes:
     return text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :]
 
 
-def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(folder, few_samples, capsys) -> None:
+def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(folder, monkeypatch, capsys) -> None:
     out, text = folder, folder / "passages.jsonl"
+    monkeypatch.setattr(files, "_SAMPLE_BLOCKS", 4)
+    monkeypatch.setattr(files, "_SAMPLE_BYTES", 8)
     whole = text.read_bytes()
     text.write_bytes(flipped(whole, 20))  # in no block; an index from before there were samples is verified in full
     with pytest.raises(ArtifactError, match="its sha256"):
@@ -133,16 +129,16 @@ BM25, LINKS = (build_bm25, Bm25Retriever), (links.build_links, links.LinkRetriev
 KEYWORDS = (keywords.build_keywords, keywords.KeywordRetriever)
 
 
-@pytest.mark.parametrize(
-    ("kind", "module", "version", "older"),
-    [
-        (BM25, analyser, "WORDS", 1),
-        (KEYWORDS, keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
-        (LINKS, links, "MATCHING", 1),
-        (BM25, index_folder, "TEXT_FORMAT", "text alone"),
-        (BM25, index_folder, "FORMAT", 2),
-    ],
-)
+OLDER = [
+    (BM25, analyser, "WORDS", 1),
+    (KEYWORDS, keywords, "RECIPE", {"recognizer": "patterns", "version": 2}),
+    (LINKS, links, "MATCHING", 1),
+    (BM25, index_folder, "TEXT_FORMAT", "text alone"),
+    (BM25, index_folder, "FORMAT", 2),
+]
+
+
+@pytest.mark.parametrize(("kind", "module", "version", "older"), OLDER)
 def test_an_index_of_other_words_is_refused(tmp_path, monkeypatch, kind, module, version, older) -> None:
     (build, retriever), out, corpus = kind, tmp_path / "index", [Passage.of("Alto A100", "the Alto A100 pump")]
     with monkeypatch.context() as then:

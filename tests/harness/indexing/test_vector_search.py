@@ -38,6 +38,7 @@ def test_numpy_finds_what_faiss_finds(tmp_path, monkeypatch, block) -> None:
         assert without.search(queries_QD, k) == with_faiss.search(queries_QD, k)
 
 
+GPU = pytest.mark.gpu
 KINDS = ["IVF8,Flat", "IVF8_HNSW8,Flat", "IVF8,PQ2x8np", "OPQ4,IVF8,PQ4x8np", "SQ8", "HNSW8"]
 
 
@@ -82,13 +83,11 @@ def test_a_forked_process_is_told_instead_of_hanging(tmp_path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-@pytest.mark.parametrize(
-    "device", ["cpu", *(pytest.param(device, marks=pytest.mark.gpu) for device in ("cuda", "all"))]
-)
-@pytest.mark.parametrize(
-    ("kind", "tried"),
-    [("flat", {}), ("IVF8,Flat", {"nprobe": 8}), ("IVF8,PQ32x8np", {"nprobe": 8, "k_factor": 40})],
-)
+SEARCHED = [("flat", {}), ("IVF8,Flat", {"nprobe": 8}), ("IVF8,PQ32x8np", {"nprobe": 8, "k_factor": 40})]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU), pytest.param("all", marks=GPU)])
+@pytest.mark.parametrize(("kind", "tried"), SEARCHED)
 def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path, kind, tried, device) -> None:
     faiss = faiss_library.import_faiss()
     if device != "cpu" and (faiss is None or faiss.get_num_gpus() == 0):

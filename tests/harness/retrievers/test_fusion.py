@@ -23,36 +23,36 @@ def ids(hits: Sequence[Ranked]) -> str:
     return "".join(hit.passage.id for hit in hits)
 
 
-@pytest.mark.parametrize(
-    ("lists", "weights", "scaling", "expected"),
-    [
-        # list 1 scaled: a 1, b 1/2, c 0; list 2 scaled: c 1, b 0.  0.5 and 1 times that
-        ([ranked(a=10, b=8, c=6), ranked(c=0.9, b=0.1)], [0.5, 1.0], "min_max", {"c": 1.0, "a": 0.5, "b": 0.25}),
-        ([ranked(a=10, b=8), ranked(b=4)], [1.0, 0.5], "raw", {"a": 10.0, "b": 10.0}),
-        # list 1 scaled: a 1, b 0; list 2 as it is, twice
-        ([ranked(a=10, b=8), ranked(b=0.5, c=0.25)], [1, 2], ["min_max", "raw"], {"a": 1.0, "b": 1.0, "c": 0.5}),
-        ([ranked(a=2, b=1), ranked(b=2, a=1)], [2, 1], "min_max", {"a": 2.0, "b": 1.0}),
-        ([ranked(a=3), []], [1, 1], "min_max", {"a": 1.0}),  # one candidate alone counts fully
-    ],
-)
+WEIGHTED = [
+    # list 1 scaled: a 1, b 1/2, c 0; list 2 scaled: c 1, b 0.  0.5 and 1 times that
+    ([ranked(a=10, b=8, c=6), ranked(c=0.9, b=0.1)], [0.5, 1.0], "min_max", {"c": 1.0, "a": 0.5, "b": 0.25}),
+    ([ranked(a=10, b=8), ranked(b=4)], [1.0, 0.5], "raw", {"a": 10.0, "b": 10.0}),
+    # list 1 scaled: a 1, b 0; list 2 as it is, twice
+    ([ranked(a=10, b=8), ranked(b=0.5, c=0.25)], [1, 2], ["min_max", "raw"], {"a": 1.0, "b": 1.0, "c": 0.5}),
+    ([ranked(a=2, b=1), ranked(b=2, a=1)], [2, 1], "min_max", {"a": 2.0, "b": 1.0}),
+    ([ranked(a=3), []], [1, 1], "min_max", {"a": 1.0}),  # one candidate alone counts fully
+]
+
+
+@pytest.mark.parametrize(("lists", "weights", "scaling", "expected"), WEIGHTED)
 def test_weighted_scores_by_hand(lists, weights, scaling, expected) -> None:
     fused = weighted_score_fusion(lists, weights, scaling)
     assert [(hit.passage.id, hit.score) for hit in fused] == [*expected.items()]
 
 
-@pytest.mark.parametrize(
-    ("lists", "weights", "expected"),
-    [
-        # a: 1/61 + 1/63; b: 1/62 + 1/61; c: 1/63; d: 1/62
-        (
-            [ranked(a=9, b=8, c=7), ranked(b=0.3, d=0.2, a=0.1)],
-            [1, 1],
-            {"b": 1 / 62 + 1 / 61, "a": 1 / 61 + 1 / 63, "d": 1 / 62, "c": 1 / 63},
-        ),
-        ([ranked(a=2, b=1), ranked(b=2, a=1)], [1, 2], {"b": 1 / 62 + 2 / 61, "a": 1 / 61 + 2 / 62}),
-        ([ranked(d=1), ranked(a=1), ranked(c=1)], [1] * 3, dict.fromkeys("dac", 1 / 61)),  # ties as they appear first
-    ],
-)
+BY_RANKS = [
+    # a: 1/61 + 1/63; b: 1/62 + 1/61; c: 1/63; d: 1/62
+    (
+        [ranked(a=9, b=8, c=7), ranked(b=0.3, d=0.2, a=0.1)],
+        [1, 1],
+        {"b": 1 / 62 + 1 / 61, "a": 1 / 61 + 1 / 63, "d": 1 / 62, "c": 1 / 63},
+    ),
+    ([ranked(a=2, b=1), ranked(b=2, a=1)], [1, 2], {"b": 1 / 62 + 2 / 61, "a": 1 / 61 + 2 / 62}),
+    ([ranked(d=1), ranked(a=1), ranked(c=1)], [1] * 3, dict.fromkeys("dac", 1 / 61)),  # ties as they appear first
+]
+
+
+@pytest.mark.parametrize(("lists", "weights", "expected"), BY_RANKS)
 def test_reciprocal_ranks_by_hand(lists, weights, expected) -> None:
     fused = reciprocal_rank_fusion(lists, weights)
     assert ids(fused) == "".join(expected)

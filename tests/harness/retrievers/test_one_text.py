@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.rewriters.file import FileRewriter
+from tests.helpers.word_scorer import WordScorer
 
 TEXT = "amber Delta 300"
 PASSAGES = [Passage.of(f"Delta {number}", f"amber Delta {number} kiln") for number in (300, 400, 500)]
@@ -35,10 +35,7 @@ def retrievers(tmp_path_factory: pytest.TempPathFactory, encoder) -> Mapping[str
     bm25, keywords = Bm25Retriever(folder / "bm25"), KeywordRetriever(folder / "keywords")
     dense = DenseRetriever(folder / "dense", "cpu", encoder=encoder.name)
     reranked = RerankedRetriever(bm25, folder)
-    reranked.estimator = SimpleNamespace(  # type: ignore[assignment]  # longer texts first
-        encode=SimpleNamespace(max_tokens=1000, tokenizer=None),
-        scores=lambda pairs: [len(passage.text) for _, passage in pairs],
-    )
+    reranked.estimator = WordScorer()  # type: ignore[assignment]
     return {
         "bm25": bm25, "dense": dense, "keywords": keywords, "links": LinkRetriever(folder / "links"),
         "fused": FusedRetriever([bm25, dense]), "rm3": Rm3Retriever(bm25), "reranked": reranked,

@@ -59,9 +59,8 @@ def test_the_text_has_headings_where_they_change_and_says_nothing_twice() -> Non
         segment(("Care", "Lime", "Tablets"), "| Litres |\n| --- |\n| 280 |", "table", page=6),
     ]
     (parent,) = ParentSections(passages, 100)
-    assert parent.text == (
-        f"Cleaning\nWipe it.\nFig. 1 Cloth\nblue\nLime{PATH_SEPARATOR}Tablets\nUse ours.\n| Litres |\n| --- |\n| 280 |"
-    )
+    lime = f"Lime{PATH_SEPARATOR}Tablets\nUse ours.\n| Litres |\n| --- |\n| 280 |"
+    assert parent.text == f"Cleaning\nWipe it.\nFig. 1 Cloth\nblue\n{lime}"
     assert parent.title == f"Alto 300{PATH_SEPARATOR}Care"
     assert citation(parent) == "a.pdf, pages 4 to 6: Care"
     assert images_of(parent) == ["f.png"]

@@ -126,6 +126,7 @@ CASES: list[Case] = [
         UserError, "max_tokens must be 3 to 32") for tokens in (2, 33)),
     ("an unknown module", lambda at: SentenceEncoder(str(at.folder / "deep"), "cpu"), UserError, "Dense modules"),
     ("a folder without a model", lambda at: resolve(str(at.folder)), MissingInputError, "holds no model"),
+    ("a model that is nowhere", lambda at: resolve("no/such-model"), MissingInputError, "hf download .*folder"),
     *((f"a {name} encoder", 
         lambda at, name=name: DenseRetriever(at.folder / "dense", "cpu", str(at.folder / name)).load(), ArtifactError,
         "another encoder") for name in ("far", "pooled")),

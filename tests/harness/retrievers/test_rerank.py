@@ -37,10 +37,8 @@ def test_a_repeated_pair_is_scored_once_and_chunks_change_nothing(estimator, mon
 
 
 def test_equal_scores_keep_the_given_order() -> None:
-    found, flat = (
-        [Ranked(PASSAGES[n], 1.0) for n in (1, 0, 2)],
-        SimpleNamespace(scores=lambda pairs: [0.0] * len(pairs)),
-    )
+    found = [Ranked(PASSAGES[n], 1.0) for n in (1, 0, 2)]
+    flat = SimpleNamespace(scores=lambda pairs: [0.0] * len(pairs))
     assert [hit.passage for hit in rerank(flat, QUERIES[:1], [found])[0]] == [hit.passage for hit in found]
 
 

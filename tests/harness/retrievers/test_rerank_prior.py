@@ -10,6 +10,7 @@ import pytest
 
 from common.errors import UserError
 from common.records import Question, Ranked
+from common.retrieval import reciprocal_rank_fusion
 from datamodules.formats.reading import read_questions
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever
@@ -52,7 +53,7 @@ def test_the_sum_falls_with_the_logarithm_of_the_rank_and_equal_scores_share_one
     assert prior([], []) == []
     file = tmp_path / "prior.json"
     PRIOR.write(file, prior.content)
-    assert PRIOR.read(file) == prior
+    assert (PRIOR.read(file), PRIOR.is_one(file)) == (prior, True)
     file.write_text(file.read_text().replace("2.0", "0.5"))
     assert not PRIOR.is_one(file)
 
@@ -94,14 +95,14 @@ def test_the_weight_has_the_greatest_recall_and_the_calibration_is_of_the_sum() 
         assert prior.weight > 0 or not misled  # a misled estimator needs the retriever
 
 
-@pytest.mark.parametrize(
-    ("logits", "gold", "weight"),
-    [
-        ([9.0, 0.0, 0.0], 0, 0.0),  # first by every weight
-        ([0.0, 4.0, 5.0], 1, 3.0),  # above the first below 4 / ln 2 = 5.8, above the last from 1 / ln 1.5 = 2.5 on
-        ([0.0, 1.0, -9.0], 0, 1.5),  # above the second from 1 / ln 2 = 1.4 on
-    ],
-)
+LEAST = [
+    ([9.0, 0.0, 0.0], 0, 0.0),  # first by every weight
+    ([0.0, 4.0, 5.0], 1, 3.0),  # above the first below 4 / ln 2 = 5.8, above the last from 1 / ln 1.5 = 2.5 on
+    ([0.0, 1.0, -9.0], 0, 1.5),  # above the second from 1 / ln 2 = 1.4 on
+]
+
+
+@pytest.mark.parametrize(("logits", "gold", "weight"), LEAST)
 def test_of_equal_recalls_the_least_weight_wins(logits: list[float], gold: int, weight: float) -> None:
     scored = ScoredCandidates(logits, [3.0, 2.0, 1.0], np.arange(3)[None] == gold)
     prior, _ = fit_prior([Question("q", "?")], [scored], 1, None, {})
@@ -152,16 +153,12 @@ def test_queries_are_fused_and_their_ranks_are_the_prior(folders: dict[str, Path
     rewriter = TableRewriter({question.text: {"kwr": [other]}})
     scorer = ReRagModel.load(folders["both"], "cpu").estimator
     system = Dmqr(bm25, rewriter, ("kwr",), per_query=5, k=4, scorer=scorer, prior=folders["prior"])
-    lists = bm25.search([question.text, other], 5)
-    fused: dict[str, float] = {}
-    passages = {hit.passage.id: hit.passage for hits in lists for hit in hits}
-    for hits in lists:
-        for rank, hit in enumerate(hits, 1):
-            fused[hit.passage.id] = fused.get(hit.passage.id, 0.0) + 1 / (60 + rank)
-    logits = scorer.scores([(question.text, passage) for passage in passages.values()])
-    sums = dict(zip(passages, prior(logits, [fused[id_] for id_ in passages]), strict=True))
+    fused = reciprocal_rank_fusion(bm25.search([question.text, other], 5), [1, 1])
+    logits = scorer.scores([(question.text, hit.passage) for hit in fused])
+    sums = prior(logits, [hit.score for hit in fused])
     (answer,) = system.answer([question])
-    assert [hit.passage.id for hit in answer.evidence] == sorted(sums, key=lambda id_: -sums[id_])[:4]
+    order = sorted(range(len(fused)), key=lambda n: -sums[n])[:4]
+    assert [hit.passage for hit in answer.evidence] == [fused[n].passage for n in order]
 
 
 def test_tune_writes_what_the_system_and_its_study_read(tmp_path: Path, checkpoints: dict[str, Path]) -> None:

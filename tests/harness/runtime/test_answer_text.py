@@ -132,32 +132,24 @@ def test_no_passages_and_no_answer() -> None:
     assert "Answer: 42\n" in unasked
 
 
-@pytest.mark.parametrize(
-    ("costs", "text"),
-    [
-        ({"model_calls": 12.0, "seconds/retrieval": 0.2, "seconds/scoring": 1.1},
-         "12 model calls, 1.3 s: retrieval 0.2, scoring 1.1"),
-        ({"retriever_calls": 1.0, "tokens": 12345.0}, "1 retriever call, 12,345 tokens"),
-        ({"passages_scored": 1.0, "contexts_read": 2.5}, "1 passage scored, 2.5 contexts read"),
-        ({"seconds/first_stage": 0.0001, "seconds/reading": 0.25}, "0.25 s: first stage 0, reading 0.25"),
-        ({"seconds/retrieval": 2.345}, "retrieval 2.3 s"),
-        ({"failed_calls": 1.0, "usd": 0.00014}, "1 failed call, 0.000140 US dollars"),
-    ],
-)  # fmt: skip
-def test_costs_in_words(costs: dict[str, float], text: str) -> None:
-    assert costs_text(costs) == text
+def test_costs_in_words() -> None:
+    calls = {"model_calls": 12.0, "retriever_calls": 1.0, "tokens": 12345.0, "contexts_read": 2.5, "usd": 0.00014}
+    seconds = {"seconds/first_stage": 0.0001, "seconds/reading": 1.25}
+    words = "12 model calls, 1 retriever call, 12,345 tokens, 2.5 contexts read, 0.000140 US dollars, "
+    assert costs_text({**calls, **seconds}) == f"{words}1.3 s: first stage 0, reading 1.2"
+    assert costs_text({"seconds/retrieval": 2.345}) == "retrieval 2.3 s"
 
 
-@pytest.mark.parametrize(
-    ("headings", "options", "cited"),
-    [
-        (("Installation", "Power"), {"page": 3, "last_page": 3}, "a1.pdf, page 3: Installation > Power"),
-        (("Safety",), {"page": 3, "last_page": 5}, "a1.pdf, pages 3 to 5: Safety"),
-        ((), {"page": 1}, "a1.pdf, page 1"),
-        ((), {}, "a1.pdf"),
-        (("Safety",), {"part": 2, "parts": 3}, "a1.pdf: Safety (part 2 of 3)"),
-    ],
-)
+CITED = [
+    (("Installation", "Power"), {"page": 3, "last_page": 3}, "a1.pdf, page 3: Installation > Power"),
+    (("Safety",), {"page": 3, "last_page": 5}, "a1.pdf, pages 3 to 5: Safety"),
+    ((), {"page": 1}, "a1.pdf, page 1"),
+    ((), {}, "a1.pdf"),
+    (("Safety",), {"part": 2, "parts": 3}, "a1.pdf: Safety (part 2 of 3)"),
+]
+
+
+@pytest.mark.parametrize(("headings", "options", "cited"), CITED)
 def test_document_page_and_headings(headings: tuple[str, ...], options: dict[str, Any], cited: str) -> None:
     segment = Segment("a1.pdf", "Alba A1", headings, "text", "x", "x", **options)
     passage = as_passage(segment, segment.path)

@@ -159,18 +159,18 @@ def test_a_question_that_is_too_long_is_cut_and_the_others_answer_as_alone(index
     assert line in (tmp_path / "out/report.md").read_text().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        (Answer("1", "Rome", (), notes={"error": "cut"}), ""),
-        (Answer("1", "", (), notes={"error": "no reply"}), "no reply"),
-        (Answer("1", "", (), costs={"failed_calls": 2}, notes={"contexts": [{"error": "a"}, {"error": "b"}]}), "a"),
-        (Answer("1", "", (), -1.0, {"failed_calls": 1}, {"contexts": [{"error": "a"}, {}]}), ""),
-        (Answer("1", "", (), costs={"failed_searches": 1}, notes={"queries": [{"error": "HTTP 500"}]}), "HTTP 500"),
-        (Answer("1", "", (), costs={"failed_searches": 1}, notes={"queries": [{"error": "x"}, {"found": []}]}), ""),
-        (Answer("1", "", (Ranked(Passage.of("", "a"), 1.0),)), ""),
-    ],
-)
+FAILURES = [
+    (Answer("1", "Rome", (), notes={"error": "cut"}), ""),
+    (Answer("1", "", (), notes={"error": "no reply"}), "no reply"),
+    (Answer("1", "", (), costs={"failed_calls": 2}, notes={"contexts": [{"error": "a"}, {"error": "b"}]}), "a"),
+    (Answer("1", "", (), -1.0, {"failed_calls": 1}, {"contexts": [{"error": "a"}, {}]}), ""),
+    (Answer("1", "", (), costs={"failed_searches": 1}, notes={"queries": [{"error": "HTTP 500"}]}), "HTTP 500"),
+    (Answer("1", "", (), costs={"failed_searches": 1}, notes={"queries": [{"error": "x"}, {"found": []}]}), ""),
+    (Answer("1", "", (Ranked(Passage.of("", "a"), 1.0),)), ""),
+]
+
+
+@pytest.mark.parametrize(("answer", "why"), FAILURES)
 def test_what_is_a_failure(answer: Answer, why: str) -> None:
     assert failure_of(answer) == why
 
@@ -197,7 +197,9 @@ def test_evaluate_scores_the_others_and_counts_what_failed(fragile: Fragile, tmp
     fragile.error, out = error("the part breaks.\nTry again."), tmp_path / "out"
     options = {"questions": str(write_questions(tmp_path)), "resamples": 10}
     with pytest.raises(SomeFailedError, match=FAILED):
-        evaluate(RetrieveRead(fragile, 2), out, **options)
+        evaluate(
+            DrRag(fragile, scorer=gold_scorer()) if error is UserError else RetrieveRead(fragile, 2), out, **options
+        )
     assert report(out)["questions"]["failed"] == {"q2": "the part breaks. Try again"}
     assert [bool(each["evidence"]) for each in records_of(out)] == [True, False, True]
 

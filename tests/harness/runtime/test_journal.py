@@ -104,10 +104,10 @@ def test_a_cut_file_gives_a_prefix_and_goes_on(results: list, cut_bytes: int, ze
         assert Journal(file, HEAD).read(same) == [*expected, "new", "newer"]
 
 
-@pytest.mark.parametrize(
-    "lines",
-    ["{ 1 2 3", "0 \xff 2 3", "0 1 [1][2] 3", "0 \0\0 2 3", "0 2 1 3", "0 1 1 2", "0 2 3", "0 1 3 {"],
-)
+WRONG_LINES = ["{ 1 2 3", "0 \xff 2 3", "0 1 [1][2] 3", "0 \0\0 2 3", "0 2 1 3", "0 1 1 2", "0 2 3", "0 1 3 {"]
+
+
+@pytest.mark.parametrize("lines", WRONG_LINES)
 def test_a_line_that_is_corrupt_moved_repeated_or_removed_is_named_and_the_file_is_left(file, lines: str) -> None:
     """Digits stand for the lines as they were written."""
     written(file, [1, 2, 3])

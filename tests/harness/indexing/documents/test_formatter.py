@@ -57,16 +57,16 @@ def convert(lm: FormattingLm, *documents: Document, **options: object) -> list[D
     return LlmFormatter(lm, **{"window_words": 60, "padding_words": 8, **options}).convert(documents or [manual()])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("reply", "options"),
-    [
-        *((perfect, {"window_words": words}) for words in (40, 60, 10_000)),
-        # what it converts of the padding is left out; of few words, that a reply has too many is no sign
-        *((lambda *parts: "\n\n".join((parts[1], perfect(parts[0]), parts[2])), {"padding_words": n}) for n in (4, 8)),
-        (lambda window, *_: f"```markdown\n{perfect(window)}\n```", {}),
-        (lambda window, *_: perfect(window).replace(LINE, f"{LINE}\n\n{LINE}"), {}),
-    ],
-)
+PERFECT = [
+    *((perfect, {"window_words": words}) for words in (40, 60, 10_000)),
+    # what it converts of the padding is left out; of few words, that a reply has too many is no sign
+    *((lambda *parts: "\n\n".join((parts[1], perfect(parts[0]), parts[2])), {"padding_words": n}) for n in (4, 8)),
+    (lambda window, *_: f"```markdown\n{perfect(window)}\n```", {}),
+    (lambda window, *_: perfect(window).replace(LINE, f"{LINE}\n\n{LINE}"), {}),
+]
+
+
+@pytest.mark.parametrize(("reply", "options"), PERFECT)
 def test_a_perfect_reply_gives_levels_by_numbers_and_keeps_pages_images_and_tables(reply, options) -> None:
     (document,) = convert(FormattingLm(reply), **options)
     assert document == replace(manual(), blocks=EXPECTED)
@@ -118,17 +118,17 @@ def shuffled(window: str, *_: str) -> str:
     return " ".join(words)
 
 
-@pytest.mark.parametrize(
-    ("garble", "reason"),
-    [
-        (lambda window, *_: window[: len(window) // 2], "% of the words lost"),
-        (lambda window, *_: window + " and much more" * 20, "% of the words invented"),
-        (lambda *_: "", "no text"),
-        (lambda *_: "I am sorry, but I cannot help with that request.", "100% of the words lost"),
-        (shuffled, "the text mixed up"),
-        (lambda window, *_: perfect(window) if window.startswith("Setup") else "FAILS", "3 x no reply (HTTP 500)"),
-    ],
-)
+GARBLED = [
+    (lambda window, *_: window[: len(window) // 2], "% of the words lost"),
+    (lambda window, *_: window + " and much more" * 20, "% of the words invented"),
+    (lambda *_: "", "no text"),
+    (lambda *_: "I am sorry, but I cannot help with that request.", "100% of the words lost"),
+    (shuffled, "the text mixed up"),
+    (lambda window, *_: perfect(window) if window.startswith("Setup") else "FAILS", "3 x no reply (HTTP 500)"),
+]
+
+
+@pytest.mark.parametrize(("garble", "reason"), GARBLED)
 def test_a_document_that_the_model_garbles_keeps_its_first_reading(garble: object, reason: str) -> None:
     (document,) = convert(FormattingLm(garble))  # type: ignore[arg-type]
     assert document.blocks == manual().blocks
@@ -147,14 +147,12 @@ def test_one_garbled_window_keeps_its_first_reading_and_calibrates_the_next() ->
 
 def test_levels_of_numbered_and_unnumbered_headings() -> None:
     headings = {"# 3.2.1. Pumps": 3, "# Appendix B.2 Tables": 2, "# Chapter 4 Use": 1, "# A.1 Forms": 2, "### Notes": 3,
-                "# A guide": 1,
-                "## 2024 report": 2, "# 1.2.3.4.5.6.7.8 Deep": 6}  # fmt: skip
+                "# A guide": 1, "## 2024 report": 2, "# 1.2.3.4.5.6.7.8 Deep": 6}  # fmt: skip
     names = [line.lstrip("# ") for line in headings]
     document = Document("a", "T", tuple(Paragraph(name) for name in names))
     (found,) = convert(FormattingLm(lambda *_: "\n\n".join(headings)), document)
-    assert [(block.text, block.level) for block in found.blocks if isinstance(block, Heading)] == list(
-        zip(names, headings.values(), strict=True)
-    )
+    levels = {block.text: block.level for block in found.blocks if isinstance(block, Heading)}
+    assert levels == dict(zip(names, headings.values(), strict=True))
 
 
 def test_a_dead_endpoint_is_one_line() -> None:
