@@ -21,15 +21,9 @@ def made_pool(number: int, holds: str, retriever: Numbers, relevance: Numbers, w
     passages = tuple(Passage.of(f"t{number}", f"{'yes' if mark == '1' else 'no'} {i}") for i, mark in enumerate(holds))
     candidates = tuple(dict.fromkeys(written))
     logp = torch.tensor([[0.0 if text == candidate else -9.0 for text in written] for candidate in candidates])
-    return CandidateSet(
-        Question(f"q{number}", "?", (gold,)),
-        passages,
-        np.array(retriever, float),
-        np.array(relevance, float),
-        np.array([mark == "1" for mark in holds]),
-        {i: i for i in range(len(holds))},
-        AnswerMatrix(tuple(written), candidates, logp),
-    )
+    matrix, knows = AnswerMatrix(tuple(written), candidates, logp), np.array([mark == "1" for mark in holds])
+    scores, read = [np.array(each, float) for each in (retriever, relevance)], {i: i for i in range(len(holds))}
+    return CandidateSet(Question(f"q{number}", "?", (gold,)), passages, *scores, knows, read, matrix)
 
 
 POOLS = [

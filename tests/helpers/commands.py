@@ -4,7 +4,7 @@ import io
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,16 +26,12 @@ class Ended:
 def command(folder: Path, program: str, *arguments: str) -> Ended:
     """Run `program` (train.py or infer.py) in `folder`.  What a shell would see as a traceback is raised here."""
     main = {"train.py": train.main, "infer.py": infer.main}[program]
-    out, err, before = io.StringIO(), io.StringIO(), Path.cwd()
-    os.chdir(folder)
-    try:
-        with redirect_stdout(out), redirect_stderr(err):
-            try:
-                code = exit_code(program, lambda: main(list(arguments)))
-            except SystemExit as error:
-                code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    finally:
-        os.chdir(before)
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = exit_code(program, lambda: main(list(arguments)))
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
     return Ended(code, out.getvalue(), err.getvalue())
 
 

@@ -15,10 +15,9 @@ class EchoReader:
         """One answer per question."""
         self.questions = list(questions)
         costs = {"model_calls": 1.0, "tokens": 5.0}
-        return [
-            Answer(q.id, " ".join(hit.passage.title for hit in hits), (), -1.0, dict(costs), {"read": True})
-            for q, hits in zip(questions, evidence, strict=True)
-        ]
+        texts = [" ".join(hit.passage.title for hit in hits) for hits in evidence]
+        pairs = zip(questions, texts, strict=True)
+        return [Answer(q.id, text, (), -1.0, dict(costs), {"read": True}) for q, text in pairs]
 
 
 class FirstPassage:

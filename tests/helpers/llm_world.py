@@ -48,10 +48,7 @@ def write_rows(file: Path, **options: int) -> Path:
 
 def asked(count: int = 8, passages: int = 4, seed: int = 0) -> list[Question]:
     """`reading_rows` as records that ship their passages."""
-    return [
-        Question(
-            row["_id"], row["question"], (row["answer"],),
-            tuple(Passage.of(title, text[0]) for title, text in row["context"]),
-        )
-        for row in reading_rows(count, passages, seed)
-    ]  # fmt: skip
+    rows = reading_rows(count, passages, seed)
+    shipped = [tuple(Passage.of(title, text) for title, (text,) in row["context"]) for row in rows]
+    pairs = zip(rows, shipped, strict=True)
+    return [Question(row["_id"], row["question"], (row["answer"],), own) for row, own in pairs]

@@ -30,20 +30,11 @@ def small_page() -> str:
         Question("q3", "Which ship?", ("Ship",), kind="single", gold=Gold(titles=("Lost",))),
         Question("q4", "Which boat?", ("Ship",), kind="single"),
     ]
-    notes = {
-        "selection": "cfs",
-        "documents": [
-            {"id": CITY.id, "stage": "first", "partner": RIVER.id, "probability": 0.91234},
-            {"id": RIVER.id, "stage": "second", "partner": None, "probability": None},
-        ],
-    }
-    ours = [
-        answer("q0", "City", CITY, RIVER, logprob=-0.5, costs={"retriever_calls": 3.0}, notes=notes),
-        answer("q1", "Sea", RIVER),
-        answer("q2", "Sea"),
-        answer("q3", "Ship", CITY, SHIP),
-        answer("q4", "Ship", SHIP),
-    ]
+    first = {"id": CITY.id, "stage": "first", "partner": RIVER.id, "probability": 0.91234}
+    second = {"id": RIVER.id, "stage": "second", "partner": None, "probability": None}
+    told = {"costs": {"retriever_calls": 3.0}, "notes": {"selection": "cfs", "documents": [first, second]}}
+    ours = [answer("q0", "City", CITY, RIVER, logprob=-0.5, **told), answer("q1", "Sea", RIVER), answer("q2", "Sea")]
+    ours += [answer("q3", "Ship", CITY, SHIP), answer("q4", "Ship", SHIP)]
     theirs = [answer("q0", "Sea", RIVER), answer("q1", "River", CITY), *(answer(f"q{i}", "", CITY) for i in (2, 3, 4))]
     measures = {
         "ours": {"EM": [1, 0, NAN, 1, 1], "F1": [1, 0.25, NAN, 1, 0.5]},

@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 from datamodules.examples.data_files import QuestionDataFile
@@ -30,13 +29,9 @@ def fid_rows(count: int, seed: int = 0) -> list[dict]:
 
 def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0, **options: object) -> ReRagData:
     """RE-RAG's data of a file in FiD's layout, set up for a module and one of some ranks, outside the trainer."""
-    data = ReRagData(
-        [QuestionDataFile(str(file), "fid")],
-        **{"contexts": 5, "context_sampling": "sampled", "labels": "gold", "questions_per_step": 6,
-        "tokens_per_bucket": 250,
-           "validation_fraction": 0.3, **options},
-    )  # fmt: skip
-    return set_up(data, module, rank, ranks)
+    given = {"contexts": 5, "context_sampling": "sampled", "labels": "gold", "questions_per_step": 6}
+    given |= {"tokens_per_bucket": 250, "validation_fraction": 0.3, **options}
+    return set_up(ReRagData([QuestionDataFile(str(file), "fid")], **given), module, rank, ranks)
 
 
 class ReRagBench:
@@ -55,9 +50,7 @@ class ReRagBench:
         starts = [name and str(self.checkpoints[name]) for name in (estimator, generator)]
         return ReRagTrainer(*starts, **{"max_tokens": 96, **options}).load()
 
-    def data(
-        self, module: ReRagTrainer, rows: int | Sequence[dict] = 12, ranks: int = 1, rank: int = 0, **options: object
-    ) -> ReRagData:
+    def data(self, module: ReRagTrainer, rows=12, ranks: int = 1, rank: int = 0, **options: object) -> ReRagData:
         """See `context_data`; of so many questions, or of these rows."""
         self.file.write_text(json.dumps(fid_rows(rows) if isinstance(rows, int) else rows))
         return context_data(self.file, module, ranks, rank, **options)

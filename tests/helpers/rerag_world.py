@@ -8,7 +8,6 @@ from transformers import PreTrainedModel
 
 from common.records import Passage, Question
 from models.calibration import Calibration
-from models.context_tokenizer import ContextFormat
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
@@ -78,10 +77,8 @@ def vary(network: PreTrainedModel, seed: int) -> None:
 
 
 def write_serving(
-    pretrained: Path, folder: Path, estimator: bool = True, generator: ContextFormat | None = "fid",
-    calibration: Calibration | None = None, threshold: float | None = None, max_tokens: int = 64,
-    temperature: float = 1.0, retriever_temperature: float | None = None, seed: int = 3,
-    refusal_contexts: int | None = None
+    pretrained: Path, folder: Path, estimator=True, generator="fid", calibration=None, threshold=None, max_tokens=64,
+    temperature=1.0, retriever_temperature=None, seed=3, refusal_contexts=None,
 ) -> Path:  # fmt: skip
     """A serving folder with the parts asked for; with `retriever_temperature` the generator counts as trained with the
     retriever's weights."""

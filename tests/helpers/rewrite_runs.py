@@ -78,8 +78,5 @@ def write_gold(folder: Path) -> tuple[str, ...]:
 
 def data_of(module: RewriterTrainer, path: Path, *place: int, **options: Any) -> RewriteData:
     """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
-    data = RewriteData(
-        [RewriteDataFile(str(path), "rewrites")], rewrites_per_step=12, validation_fraction=0.2, generated_rewrites=3,
-        **options
-    )  # fmt: skip
-    return set_up(data, module, *place)
+    given = {"rewrites_per_step": 12, "validation_fraction": 0.2, "generated_rewrites": 3, **options}
+    return set_up(RewriteData([RewriteDataFile(str(path), "rewrites")], **given), module, *place)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,7 @@ import train
 from tests.helpers.forked import ROOT, SAME_THREADS, forked
 
 
-def fit(
-    folder: Path, *extra: str, torchrun: int = 0, command: str = "fit", strategy: str = "ddp"
-) -> subprocess.CompletedProcess[str]:
+def fit(folder: Path, *extra: str, torchrun=0, command="fit", strategy="ddp") -> subprocess.CompletedProcess[str]:
     """A run of train.py as a process of its own, or with `torchrun` as so many under a strategy."""
     launch = [sys.executable]
     if torchrun:
@@ -29,9 +28,8 @@ def fit(
 
 def fit_in_turn(folder: Path, runs: list[list[str]]) -> None:
     """Runs with these options by two processes, under DDP unless told, which start once for all of them."""
-    (folder / "runs.json").write_text(
-        json.dumps([["--trainer.devices", "2", "--trainer.strategy", "ddp", *run] for run in runs])
-    )
+    two = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
+    (folder / "runs.json").write_text(json.dumps([[*two, *run] for run in runs]))
     ended = forked("tests.helpers.runs_in_turn", folder, "runs.json", processes=2)
     started = [line for line in ended.stdout.splitlines() if line.startswith("run: ")]
     assert ended.returncode == 0, f"{started[-1:]}\n{ended.stderr}"
@@ -39,12 +37,8 @@ def fit_in_turn(folder: Path, runs: list[list[str]]) -> None:
 
 def fit_here(folder: Path, *extra: str) -> None:
     """As `fit`, in this process: faster, where a separate process proves nothing more."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with chdir(folder):
         train.main(["fit", "--config", "config.yaml", *extra])
-    finally:
-        os.chdir(before)
 
 
 ROUNDING_NATS = 1e-6  # of fp32 log-probabilities, whose size is about 10

@@ -34,12 +34,8 @@ class ScriptedLm:
         """One reply per chat."""
         self.asked.append(list(chats))
         texts = [self.replies(chat) if callable(self.replies) else self._written(chat) for chat in chats]
-        return [
-            Reply("", error="HTTP 500", finish="", retries=2)
-            if text == FAILS
-            else Reply(text, prompt_tokens=10, reply_tokens=len(text.split()))
-            for text in texts
-        ]
+        failed = Reply("", error="HTTP 500", finish="", retries=2)
+        return [failed if t == FAILS else Reply(t, prompt_tokens=10, reply_tokens=len(t.split())) for t in texts]
 
     def _written(self, chat: Chat) -> str:
         assert not callable(self.replies)

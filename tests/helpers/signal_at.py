@@ -34,17 +34,15 @@ class SignalAt(Callback):
             os.kill(os.getpid(), signal.SIGINT if twice else getattr(signal, self.name))
 
 
-for _hook in (
-    "on_sanity_check_end",
+TRAINING = (
     "on_train_batch_start",
     "on_before_optimizer_step",
     "on_train_batch_end",
     "on_train_epoch_end",
-    "on_validation_start",
-    "on_validation_batch_end",
-    "on_validation_end",
     "on_fit_end",
-):
+)
+VALIDATION = ("on_sanity_check_end", "on_validation_start", "on_validation_batch_end", "on_validation_end")
+for _hook in (*TRAINING, *VALIDATION):
     setattr(SignalAt, _hook, partialmethod(SignalAt.at, _hook))
 
 

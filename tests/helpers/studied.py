@@ -42,7 +42,5 @@ class Titles:
         """One answer per question."""
         texts = [", ".join(hit.passage.title for hit in hits) for hits in evidence]
         self.read_sets += [(question.id, text) for question, text in zip(questions, texts, strict=True)]
-        return [
-            Answer(question.id, text, (), -0.5, {"model_calls": float(len(hits))})
-            for question, text, hits in zip(questions, texts, evidence, strict=True)
-        ]
+        rows = zip(questions, texts, evidence, strict=True)
+        return [Answer(q.id, text, (), -0.5, {"model_calls": float(len(hits))}) for q, text, hits in rows]

@@ -98,9 +98,8 @@ def save_chat_lm(folder: Path) -> Path:
             initializer_range=0.05, pad_token_id=pad_id, eos_token_id=end_id, bos_token_id=None,
         )
     )  # fmt: skip
-    prompts = tokenizer.apply_chat_template(
-        [[{"role": "user", "content": user}] for user, _ in known], add_generation_prompt=True, tokenize=False
-    )
+    asked = [[{"role": "user", "content": user}] for user, _ in known]
+    prompts = tokenizer.apply_chat_template(asked, add_generation_prompt=True, tokenize=False)
     replies = [f"{reply}{SPECIALS[2]}" for _, reply in known]
     rows = list(zip(*(tokenizer(texts)["input_ids"] for texts in (prompts, replies)), strict=True))
     train(network, rows, pad_id)

@@ -77,9 +77,7 @@ def move_adapters(network: nn.Module, deviation: float) -> None:
                 parameter.normal_(0, deviation)
 
 
-def assert_gradients_close(
-    here: Mapping[str, Tensor], there: Mapping[str, Tensor], rows: int, message: str = ""
-) -> None:
+def assert_gradients_close(here: Mapping[str, Tensor], there: Mapping[str, Tensor], rows: int, message="") -> None:
     """Gradients of one loss at the same weights, computed in another order.
 
     The backward pass doubles the chain of operations, and a weight's gradient sums over all tokens of all rows. What is
@@ -96,6 +94,5 @@ def assert_gradients_close(
     assert largest > 0, "there is nothing to compare"
     tolerance = fp32_tolerance(2 * MODEL_OPERATIONS + 128 * rows, largest)
     for name, gradient in there.items():
-        torch.testing.assert_close(
-            here[name], gradient, rtol=0, atol=tolerance, msg=lambda text, name=name: f"{message} {name}: {text}"
-        )
+        told = f"{message} {name}: {{}}".format
+        torch.testing.assert_close(here[name], gradient, rtol=0, atol=tolerance, msg=told)

@@ -20,18 +20,13 @@ def endpoint(**options) -> ChatEndpoint:
 
 def test_the_body_of_a_request() -> None:
     chat = Chat((Message("system", "s"), Message("user", "\ud83d<|im_end|>")), 5, logprobs=True)
-    assert endpoint().request(chat) == {
-        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "\ufffd< |im_end|>"}],
-        "model": "m", "max_tokens": 5, "temperature": 0.0, "logprobs": True,
-    }  # fmt: skip
-    body = endpoint(
-        token_limit_field="max_completion_tokens", reasoning_tokens=100,
-        options={"temperature": None, "seed": None, "reasoning_effort": "low"},
-    ).request(Chat.of("u", 5, 0.7, 3))  # fmt: skip
-    assert body == {
-        "model": "m", "messages": [{"role": "user", "content": "u"}], "max_completion_tokens": 105,
-        "reasoning_effort": "low",
-    }  # fmt: skip
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "\ufffd< |im_end|>"}]
+    limits = {"max_tokens": 5, "temperature": 0.0, "logprobs": True}
+    assert endpoint().request(chat) == {"model": "m", "messages": messages, **limits}
+    options = {"temperature": None, "seed": None, "reasoning_effort": "low"}
+    own = endpoint(token_limit_field="max_completion_tokens", reasoning_tokens=100, options=options)
+    asked = {"model": "m", "messages": [{"role": "user", "content": "u"}], "max_completion_tokens": 105}
+    assert own.request(Chat.of("u", 5, 0.7, 3)) == {**asked, "reasoning_effort": "low"}
     assert endpoint().request(Chat.of("u", temperature=0.7, sample=3))["seed"] == 3
     assert endpoint().request(replace(Chat.of("u"), one_line=True))["stop"] == ["\n"]
 

@@ -20,11 +20,9 @@ def prompt(**texts: object) -> Prompt:
 
 
 def test_places_documents_and_examples_are_filled_in_order() -> None:
-    own = prompt(
-        system="Be brief.", example="E${number} ${document} | ${question} | ${answer}",
-        user="${examples}\n${documents}\n${question}",
-        examples=[{"title": "T", "text": "x", "question": "q?", "answer": "a"}] * 2,
-    )  # fmt: skip
+    example = {"title": "T", "text": "x", "question": "q?", "answer": "a"}
+    shown, asked = "E${number} ${document} | ${question} | ${answer}", "${examples}\n${documents}\n${question}"
+    own = prompt(system="Be brief.", example=shown, user=asked, examples=[example] * 2)
     system, user = own.messages([BEARS, BEARS], question="Who ${answer}?")
     assert (system.role, system.content, user.role) == ("system", "Be brief.", "user")
     assert user.content == (

@@ -23,9 +23,8 @@ def test_its_answers_hold_the_fused_passages_and_say_which_query_found_them(bm25
     assert (first.question_id, first.text) == ("a", "")
     assert first.evidence == system.search.find([FIRST, SECOND], 4).results[0].ranked
     queries = first.notes["queries"]
-    assert [(each["query"], each["made_by"]) for each in queries] == [
-        ("alba river", ["question"]), ("elbe mountain", ["kwr"]), ("brune ends ocean", ["par"]), ("zzz", ["par"]),
-    ]  # fmt: skip
+    made_by = {each["query"]: ", ".join(each["made_by"]) for each in queries}
+    assert made_by == {"alba river": "question", "elbe mountain": "kwr", "brune ends ocean": "par", "zzz": "par"}
     assert set(queries[0]["found"]) == {IDS["Alba"], IDS["Alba (ship)"], IDS["Calder"]}
     assert set(queries[1]["found"]) == {IDS["Elbe"], IDS["Fulda"]}
     assert (queries[2]["found"][0], len(queries[2]["found"]), queries[3]["found"]) == (IDS["Brune"], 3, [])

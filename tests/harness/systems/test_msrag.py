@@ -99,10 +99,9 @@ def test_the_answer_of_the_most_relevant_context_is_given_with_its_evidence() ->
 
 
 def test_a_lost_source_leaves_the_other_two_and_is_named_and_one_that_has_nothing_is_not_lost() -> None:
-    for web, why in (
-        (SimpleNamespace(contexts=mock.Mock(side_effect=UnavailableError(DOWN))), DOWN),
-        (Written(SourceContext((), "HTTP 500 after 3 retries", lost=True)), "HTTP 500 after 3 retries"),
-    ):
+    down = SimpleNamespace(contexts=mock.Mock(side_effect=UnavailableError(DOWN)))
+    lost = Written(SourceContext((), "HTTP 500 after 3 retries", lost=True))
+    for web, why in ((down, DOWN), (lost, "HTTP 500 after 3 retries")):
         (answer,) = msrag(web).answer([ALBA])
         assert (answer.text, answer.notes["lost"], answer.costs["lost_sources"]) == ("sea", {"web": why}, 1.0)
     knowledge = Written(SourceContext((), NOTHING_KNOWN, costs={"not_retrieved": 1.0}))

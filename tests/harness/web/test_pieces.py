@@ -9,9 +9,8 @@ from harness.web.pieces import pieces
 def test_whole_paragraphs_then_sentences_then_words() -> None:
     short, long = "One two three.", "Alba is a river. It ends in the sea. It is long."
     assert pieces(f"{short}\n\n{short}\n{short}", 10) == [f"{short}\n{short}\n{short}"]
-    assert pieces(f"{short}\n{short}\n{long}\n{short}", 8) == [
-        f"{short}\n{short}", "Alba is a river.", "It ends in the sea.\nIt is long.", short,
-    ]  # fmt: skip
+    parts = [f"{short}\n{short}", "Alba is a river.", "It ends in the sea.\nIt is long.", short]
+    assert pieces(f"{short}\n{short}\n{long}\n{short}", 8) == parts
     assert pieces("a b c d e f g", 3) == ["a b c", "d e f", "g"]
     assert pieces("川は海に流れる。長い川である。", 1) == ["川は海に流れる。", "長い川である。"]
     assert pieces(" \n\n ", 5) == []
