@@ -98,7 +98,7 @@ def options_printed_in(config: Path) -> list[Printed]:
 
 
 def commands_of(script: str, arguments: list[str], place: Path) -> list[list[str]]:
-    """The commands that a script of `scripts/` runs, each as its arguments to Python.
+    """The commands that a script of `scripts/` runs, in their order, each as its arguments to Python.
 
     It runs in `place`, an empty folder, with a stand-in for Python that writes down its arguments and does nothing
     else.
@@ -106,14 +106,14 @@ def commands_of(script: str, arguments: list[str], place: Path) -> list[list[str
     recorder = place / "python"
     recorder.write_text(
         '#!/usr/bin/env bash\n[ "$1" = -c ] && { echo asked; exit; }\n'
-        f'printf "%s\\0" "$@" > $(mktemp {place}/command.XXXXXX)\n'
+        f'printf "%s\\0" "$@" > $(mktemp {place}/command.$(date +%s%N).XXXXXX)\n'
     )
     recorder.chmod(0o755)
     given = {**os.environ, "PYTHON": str(recorder), "LM": "google/gemma-3-270m", "DATA": "data"}
     typed = ["bash", str(ROOT / "scripts" / script), *arguments]
     run = subprocess.run(typed, cwd=place, capture_output=True, text=True, timeout=60, env=given)
     assert run.returncode == 0, run.stderr
-    return [file.read_text().split("\0")[:-1] for file in place.glob("command.*")]
+    return [file.read_text().split("\0")[:-1] for file in sorted(place.glob("command.*"))]
 
 
 def runs_of(overlay: Path) -> list[list[str]]:

@@ -7,7 +7,7 @@ A run reads `config.yaml` in the present folder.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,9 +23,6 @@ from torch import Tensor
 
 import train
 from datamodules.examples.step_loader import StepData
-from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import assert_same_logs, fit_in_turn
-from tests.helpers.tolerances import model_close
 
 Data = TypeVar("Data", bound=StepData)
 Module = TypeVar("Module", bound=pl.LightningModule)
@@ -98,11 +95,6 @@ def best_of(folder: Path, trainer: type[Module], **changed: Any) -> Module:
     return module.eval()
 
 
-def weights(folder: Path, file: str = "last.ckpt") -> dict[str, Tensor]:
-    """The weights in a checkpoint of a run."""
-    return checkpoint_of(folder, file)["state_dict"]
-
-
 def served(serving: Path) -> dict[str, Tensor]:
     """The weights of the models in a serving folder, by part and name."""
     files = serving.glob("*/model.safetensors")
@@ -145,60 +137,6 @@ def divided_steps(
     assert {len(each) for each in parts} == {accumulate * len(whole)}
     for number, batch in enumerate(whole):
         yield batch, [each[number * accumulate + n] for each in parts for n in range(accumulate)]
-
-
-def assert_two_processes_train_as_one(
-    folder: Path, rows: int, options: Sequence[str], variants: Mapping[str, Sequence[str]], measure: str = "",
-    relative: float = 1e-6
-) -> dict[str, Path]:  # fmt: skip
-    """Runs of two processes give their optimizers the gradients of one process, log the same, and validate alike.
-
-    Args:
-        folder: To run in.
-        rows: Sequences of a step, at most.
-        options: Of every run.
-        variants: Name of a run -> its further options.
-        measure: Of validation; the rows that have it are compared, if it is given.
-        relative: Tolerance of what is logged.
-
-    Returns:
-        Name -> the folder of the run of one process.
-    """
-    options = [*RECORDED, *options]
-    fit_in_turn(folder, [["--name", name, *options, *extra] for name, extra in variants.items()])
-    alone = {name: fit(f"{name}-alone", *options, *extra) for name, extra in variants.items()}
-    for name, one in alone.items():
-        two = Path("checkpoints", name)
-        assert_same_steps(two, one, rows)
-        assert_same_logs(metrics(two), metrics(one), relative)
-        ours, theirs = ([row for row in metrics(each) if measure in row] for each in (two, one))
-        assert bool(measure) == bool(theirs)
-        for mine, other in zip(ours, theirs, strict=True):
-            assert mine == model_close(other)
-    return alone
-
-
-def assert_accumulation_trains_as_one(one: Path, rows: int, options: Sequence[str], relative: float = 1e-6) -> None:
-    """A run of four accumulated batches per step gives its optimizer the gradients of a recorded run of one batch.
-
-    Args:
-        one: Folder of the run of one batch.
-        rows: Sequences of a step, at most.
-        options: Of that run.
-        relative: Tolerance of what is logged.
-    """
-    four = fit(f"{one.name}-in-four", *RECORDED, *options, "--trainer.accumulate_grad_batches", "4")
-    assert_same_steps(four, one, rows)
-    assert_same_logs(metrics(four), metrics(one), relative)
-
-
-def three_hardly_moving_steps(*heads: str) -> list[str]:
-    """Options of a run whose gradients can be compared.
-
-    The learning rates, those of `heads` too, leave the weights where they are.
-    """
-    rates = [part for name in ("learning_rate", *heads) for part in (f"--model.optimizer.{name}", HARDLY)]
-    return [*rates, "--trainer.max_steps", "3"]
 
 
 def run_card(serving: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModelCard, dict[str, Any]]:

@@ -1,5 +1,6 @@
-"""Platt scaling by hand, against a grid and SciPy's optimizer, and of scores without information."""
+"""Logistic fits: Platt scaling and the model of P(right), by hand and against SciPy and scikit-learn."""
 
+import json
 import math
 
 import numpy as np
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
+from common.errors import ArtifactError, MissingInputError
 from models.calibration import MIN_SCALE, Calibration
+from models.msrag.answer_model import ANSWER_MODEL, AnswerModel
 
 pytestmark = pytest.mark.numeric
 
@@ -77,13 +80,56 @@ def test_calibration_by_hand() -> None:
     assert fitted.scale == pytest.approx(2 * math.log(2), rel=1e-6)
     assert fitted.offset == pytest.approx(-math.log(2), rel=1e-6)
     assert fitted(1) == pytest.approx(2 / 3)
+    alike = Calibration.fit([0.1] * 7, [True] * 2 + [False] * 5)  # the base rate: the mean of Platt's targets
+    assert alike(0.1) == pytest.approx((2 * 3 / 4 + 5 * 1 / 7) / 7, abs=1e-6)
+    assert 0 < alike.scale < 1e-5
     assert Calibration()(-800.0) == 0
     assert Calibration()(800.0) == 1
 
 
-@pytest.mark.parametrize("scores", [[0.1] * 7, [-3e8] * 7, [0.0] * 7])
-def test_constant_scores_give_the_base_rate(scores) -> None:
-    fitted = Calibration.fit(scores, [True] * 2 + [False] * 5)
-    base = (2 * 3 / 4 + 5 * 1 / 7) / 7  # Platt's targets, averaged
-    assert 0 < fitted.scale < 1e-5
-    assert fitted(scores[0]) == pytest.approx(base, abs=1e-6)
+def data(count: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    values = random.normal(size=(count, 3)) * [1.0, 20.0, 0.1] + [0.0, 5.0, 1.0]
+    right = values[:, 0] + values[:, 1] / 20 + random.normal(size=count) > 0.3
+    return values, right
+
+
+def test_the_fit_is_that_of_scikit_learn() -> None:
+    linear = pytest.importorskip("sklearn.linear_model")
+    values, right = data()
+    model = AnswerModel.fit(["a", "b", "c"], values, right, penalty=2.0)
+    standard = (values - values.mean(axis=0)) / values.std(axis=0)
+    other = linear.LogisticRegression(C=0.5, tol=1e-10, max_iter=1000).fit(standard, right)
+    np.testing.assert_allclose(model.weights, other.coef_[0], atol=1e-5)
+    np.testing.assert_allclose(model.probabilities(values), other.predict_proba(standard)[:, 1], atol=1e-5)
+
+
+def test_a_constant_feature_has_no_weight_and_separable_answers_have_a_finite_fit() -> None:
+    values, _ = data()
+    values[:, 2] = 7.0
+    right = values[:, 0] > 0
+    model = AnswerModel.fit(["a", "b", "c"], values, right)
+    assert model.weights[2] == pytest.approx(0, abs=1e-9)
+    assert np.isfinite(model.weights).all()
+    assert ((model.probabilities(values) > 0.5) == right).mean() > 0.97
+
+
+def test_its_file_is_read_back_exactly_and_refused_when_it_was_changed(tmp_path) -> None:
+    values, right = data()
+    model = AnswerModel.fit(["a", "b", "c"], values, right)
+    file = tmp_path / "selector.json"
+    ANSWER_MODEL.write(file, model.content)
+    again = ANSWER_MODEL.read(file)
+    assert again == model
+    assert (again.probabilities(values) == model.probabilities(values)).all()
+    assert ANSWER_MODEL.is_one(file)
+    file.write_text(file.read_text().replace('"penalty": 1.0', '"penalty": 2.0'))
+    with pytest.raises(ArtifactError, match="was edited"):
+        ANSWER_MODEL.read(file)
+    file.write_text(json.dumps({"kind": "other"}))
+    assert not ANSWER_MODEL.is_one(file)
+    with pytest.raises(ArtifactError):
+        ANSWER_MODEL.read(file)
+    with pytest.raises(MissingInputError, match=r"infer\.py tune"):
+        ANSWER_MODEL.read(tmp_path / "no.json")
+    assert not ANSWER_MODEL.is_one(tmp_path)

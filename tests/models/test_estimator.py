@@ -1,21 +1,20 @@
-"""The relevance estimator against plain transformers: logit differences, label heads, precision, gradients."""
+"""Scorers of (question, passage): relevance estimators and any cross-encoder beside transformers."""
 
 import itertools
 import math
 
 import pytest
 import torch
-from transformers import (
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-)
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, BertForSequenceClassification
 
-from models.cross_encoder import RelevanceEstimator
+from common.records import Passage, passage_text
+from models.cross_encoder import RelevanceEstimator, load_scorer
 from models.length_batching import pad
+from models.rerag.model import ReRagModel
 from models.rerag.parts import load_generator
 from tests.helpers.mt5 import save_mt5
-from tests.helpers.rerag_world import HAMLET, PAIRS, QUESTION, estimator, reading_batch
-from tests.helpers.tolerances import assert_gradients_close, fp32_tolerance, model_close, model_tolerance
+from tests.helpers.rerag_world import HAMLET, PAIRS, QUESTION, estimator, reading_batch, write_serving
+from tests.helpers.tolerances import assert_gradients_close, decide, fp32_tolerance, model_close, model_tolerance
 from trainers.rerag_losses import label_loss
 
 pytestmark = pytest.mark.numeric
@@ -38,8 +37,8 @@ def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints, tmp_
         assert score == model_close((logits[true] - logits[false]).item(), logits.abs().max().item())
         assert relevance.score_P.dtype == torch.float32
         p = logits.softmax(0)
-        spoken = label_loss(relevance.score_P[None], torch.tensor([[True]]), torch.tensor([[True]]), "vocabulary",
-                            other_logit_BN=relevance.other_logit_P[None])  # fmt: skip
+        score_BN, other_BN, yes = relevance.score_P[None], relevance.other_logit_P[None], torch.tensor([[True]])
+        spoken = label_loss(score_BN, yes, yes, "vocabulary", other_logit_BN=other_BN)
         assert spoken.item() == model_close(-p[true].log().item(), logits.abs().max().item())
         assert relevance.other_logit_P.sigmoid().item() == model_close(1 - p[true].item() - p[false].item())
 
@@ -119,3 +118,28 @@ def test_an_encoder_only_estimator_is_cut_to_its_first_layers(checkpoints) -> No
     body = {name: value for name, value in cut.state_dict().items() if name.startswith("bert.")}
     assert all(torch.equal(value, whole[name]) for name, value in body.items())
     assert len(body) < len([name for name in whole if name.startswith("bert.")])
+
+
+@pytest.mark.parametrize("labels", [1, 2])
+def test_a_cross_encoder_scores_as_sentence_transformers_does(checkpoints, tmp_path, labels) -> None:
+    from sentence_transformers import CrossEncoder
+
+    torch.manual_seed(labels)
+    network = BertForSequenceClassification.from_pretrained(checkpoints["bert"], num_labels=labels)
+    decide(network, 8)
+    network.save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(checkpoints["bert"]).save_pretrained(tmp_path)
+    pairs = [*PAIRS, (QUESTION, Passage.of("", HAMLET.text))]
+    scores = load_scorer(tmp_path, "cpu", "fp32").scores(pairs)
+    texts = [(question, passage_text(passage)) for question, passage in pairs]
+    plain = {"activation_fn": torch.nn.Identity(), "show_progress_bar": False}
+    reference = CrossEncoder(str(tmp_path), device="cpu").predict(texts, **plain)
+    expected = reference[:, 1] - reference[:, 0] if labels == 2 else reference
+    assert scores == model_close(expected.tolist())
+    assert max(scores) - min(scores) > 0.1
+
+
+def test_a_serving_folder_s_estimator_is_loaded_without_its_generator(tmp_path, checkpoints) -> None:
+    folder = write_serving(checkpoints["t5"], tmp_path / "both")
+    whole = ReRagModel.load(folder, "cpu").estimator
+    assert load_scorer(folder, "cpu").scores(PAIRS) == model_close(whole.scores(PAIRS))

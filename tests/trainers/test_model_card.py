@@ -46,10 +46,21 @@ def exported(module: RunModule, data: DrRagData | ReRagData, folder: Path, gain:
     """Export a module whose weights tell texts apart, as the end of a run does, and read its card."""
     decide(module, gain)
     module.eval()
-    module.trainer = SimpleNamespace(datamodule=data)  # type: ignore[assignment]
+    module.trainer = SimpleNamespace(datamodule=data)
     folder.mkdir()
     module.export(folder, {"commit": None, "versions": {}, "data": {str(folder.parent / "train.json"): "0" * 64}})
     return ModelCard.load(folder / "README.md")
+
+
+def assert_alike(found: dict[str, Any], expected: list[float], *names: str) -> None:
+    """What a card's code found is ours, and so is its ranking; the scores differ by far more than the tolerance."""
+    assert max(expected) - min(expected) > 100 * TOLERANCE_NATS
+    assert model_tolerance(max(map(abs, expected))) < 100 * TOLERANCE_NATS
+    for name in names:
+        assert list(found[name]) == pytest.approx(expected, abs=TOLERANCE_NATS)
+    if "scores" in names:
+        ranked = [hit["score"] for hit in found["ranking"]]
+        assert ranked == pytest.approx(sorted(expected)[::-1], abs=TOLERANCE_NATS)
 
 
 @pytest.mark.parametrize(("family", "attention"), [("bert", "auto"), ("roberta", "auto"), ("bert", "block_sparse")])
@@ -63,14 +74,8 @@ def test_the_code_of_a_classifiers_card_gives_our_log_odds(
     documents = [Passage.of(title, text) for title, text in found["passages"]]
     triples = [(found["question"], first, second) for first in documents for second in documents if first != second]
     served = TripleClassifier.load(Path(), "cpu")
-    ours = dict.fromkeys(range(len(triples)), 0.0)
-    for rows, batch in served.log_odds(triples):
-        ours.update(zip(rows, batch, strict=True))
-    expected = list(ours.values())
-    assert max(expected) - min(expected) > 100 * TOLERANCE_NATS
-    assert found["log_odds"].tolist() == pytest.approx(expected, abs=TOLERANCE_NATS)
-    assert found["scores"].tolist() == pytest.approx(expected, abs=TOLERANCE_NATS)
-    assert [hit["score"] for hit in found["ranking"]] == pytest.approx(sorted(expected)[::-1], abs=TOLERANCE_NATS)
+    ours = {row: score for rows, batch in served.log_odds(triples) for row, score in zip(rows, batch, strict=True)}
+    assert_alike(found, [ours[row] for row in range(len(triples))], "log_odds", "scores")
     assert found["positive"].tolist() == [p >= 0.48 for p in served.probabilities(triples)]
 
 
@@ -82,10 +87,7 @@ def test_the_code_of_an_encoder_only_estimators_card_gives_our_relevance(
     exported(module, ReRagData([SOURCE]), tmp_path / "serving")
     card, found = run_card(tmp_path / "serving", monkeypatch)
     assert card.data.to_dict()["pipeline_tag"] == "text-ranking"
-    expected = relevance(found)
-    for name in ("relevance", "scores"):
-        assert found[name].tolist() == pytest.approx(expected, abs=TOLERANCE_NATS)
-    assert [hit["score"] for hit in found["ranking"]] == pytest.approx(sorted(expected)[::-1], abs=TOLERANCE_NATS)
+    assert_alike(found, relevance(found), "relevance", "scores")
 
 
 @pytest.mark.parametrize("text_format", ["fid", "re_rag_train", "re_rag_release"])
@@ -94,7 +96,7 @@ def test_the_code_of_a_t5_estimators_card_gives_our_relevance(checkpoints, tmp_p
     module = ReRagTrainer(start, start, text=Text(text_format, 3), max_tokens=64).load()
     exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.5)
     _, found = run_card(tmp_path / "serving", monkeypatch)
-    assert found["relevance"].tolist() == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
+    assert_alike(found, relevance(found), "relevance")
     generator = ReRagModel.load(Path(), "cpu").generator
     rows = [(found["question"], [Passage.of(title, text)]) for title, text in found["passages"]]
     assert found["answers"] == [text for text, _ in generator.answers(rows, 3)]
@@ -121,32 +123,26 @@ def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
         rows = [(found["question"], passages)]
     else:
         rows = [(found["question"], [each]) for each in passages]
-        assert found["relevance"] == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
+        assert_alike(found, relevance(found), "relevance")
     assert found["answers"] == [text for text, _ in generator.answers(rows, 5)]
     assert [each["input_ids"][0].tolist() for each in found["prompts"]] == generator.encode(rows)
 
 
 def relevance(found: dict[str, Any]) -> list[float]:
-    """Our relevance of a card's passages; they differ by far more than the tolerance."""
+    """Our relevance of a card's passages."""
     estimator = ReRagModel.load(Path(), "cpu").estimator
-    scores = estimator.scores([(found["question"], Passage.of(title, text)) for title, text in found["passages"]])
-    assert max(scores) - min(scores) > 100 * TOLERANCE_NATS
-    assert model_tolerance(max(map(abs, scores))) < 100 * TOLERANCE_NATS
-    return scores
+    return estimator.scores([(found["question"], Passage.of(title, text)) for title, text in found["passages"]])
 
 
 def test_the_metadata_is_valid_and_honest(checkpoints, tmp_path) -> None:
-    sources = [
-        SOURCE,
+    own, hub = (
         QuestionDataFile("own.json", "fid", language="de"),
         QuestionDataFile("hf:google/nq:main:train", "flashrag"),
-    ]
+    )
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64).load()
-    card = exported(module, DrRagData(sources), tmp_path / "local")
-    always = {
-        "library_name": "transformers", "pipeline_tag": "text-ranking",
-        "tags": ["retrieval-augmented-generation", "dr-rag", "reranking"],
-    }  # fmt: skip
+    card = exported(module, DrRagData([SOURCE, own, hub]), tmp_path / "local")
+    tags = ["retrieval-augmented-generation", "dr-rag", "reranking"]
+    always = {"library_name": "transformers", "pipeline_tag": "text-ranking", "tags": tags}
     # no license: nobody states one; no base_model: a local folder that names none
     assert card.data.to_dict() == {**always, "language": ["de"], "datasets": ["hotpotqa/hotpot_qa", "google/nq"]}
     assert f"from `{checkpoints['bert'].name}`" in card.text
@@ -155,7 +151,7 @@ def test_the_metadata_is_valid_and_honest(checkpoints, tmp_path) -> None:
     assert str(checkpoints["bert"].parent) not in card.text
     module.hparams["pretrained"] = "google/bigbird-roberta-base"
     module.card = Card(license="mit", language=["en"])
-    owned = exported(module, DrRagData([QuestionDataFile("own.json", "hotpotqa", language="de")]), tmp_path / "hub", 1)
+    owned = exported(module, DrRagData([own]), tmp_path / "hub", 1)
     stated = {"base_model": ["google/bigbird-roberta-base"], "language": ["en"], "license": "mit"}
     assert owned.data.to_dict() == always | stated
 
@@ -175,22 +171,19 @@ def test_license_and_base_model_are_those_that_the_start_states_also_in_a_run_fr
         start = str(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("readme", "config", "licenses"),
-    [
+def test_what_a_folder_states_of_its_license(tmp_path) -> None:
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    (tmp_path / "model.safetensors").write_bytes(b"abc")
+    for readme, config, licenses in (
         (None, {}, ()),
         (None, {"license": "mit"}, ("mit",)),
         ("---\nlicense: [mit, gemma]\n---\n", {"license": "bsd"}, ("mit", "gemma")),
         ("---\nlicense: [\n---\n", {}, ()),  # cannot be read
         ("no front matter", {"license": "mit"}, ("mit",)),
-    ],
-)
-def test_what_a_folder_states_of_its_license(readme, config, licenses, tmp_path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    (tmp_path / "model.safetensors").write_bytes(b"abc")
-    if readme is not None:
-        (tmp_path / "README.md").write_text(readme)
-    origin = origin_of(str(tmp_path))
-    assert origin.licenses == licenses
-    assert origin.weights == {"model.safetensors": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
-    assert str(origin).endswith(", ".join(licenses) or "license not stated in its folder")
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        if readme is not None:
+            (tmp_path / "README.md").write_text(readme)
+        origin = origin_of(str(tmp_path))
+        assert (origin.licenses, origin.weights) == (licenses, {"model.safetensors": digest})
+        assert str(origin).endswith(", ".join(licenses) or "license not stated in its folder")

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import nn
 
 from common.errors import UserError
 from tests.helpers import rewrite_runs
@@ -17,7 +16,7 @@ from tests.helpers.recorder import RECORDED, adamw, recorded
 from tests.helpers.runs import fit_here, metrics, trained
 from tests.helpers.tolerances import fp32_tolerance
 from tests.trainers import test_drrag, test_rerag_training
-from trainers.run.optimizers import decay_groups, total_steps
+from trainers.run.optimizers import total_steps
 
 pytestmark = pytest.mark.numeric
 
@@ -104,18 +103,12 @@ def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(tmp_path,
     assert_rates_logged(tmp_path, factors, learning_rate=1e-3, estimator_learning_rate=4e-3)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "factors"),
-    [
-        ("inverse_sqrt", [0, 1 / 2, 1, (2 / 3) ** 0.5, (2 / 4) ** 0.5, (2 / 5) ** 0.5]),
-        ("linear", [0, 1 / 2, 1, 3 / 4, 2 / 4, 1 / 4]),
-    ],
-)
-def test_a_t5_warms_up_and_decays(tmp_path, checkpoints, schedule, factors) -> None:
+def test_a_t5_warms_up_and_decays(tmp_path, checkpoints) -> None:
     rewrite_runs.write_run(tmp_path, checkpoints["t5"])
     fit_here(tmp_path, *RECORDED, *DECAYS, "--model.optimizer.learning_rate", "2.0e-3",
-             "--model.optimizer.warmup_steps", "2", "--model.optimizer.schedule", schedule,
+             "--model.optimizer.warmup_steps", "2", "--model.optimizer.schedule", "inverse_sqrt",
              "--trainer.max_steps", "6")  # fmt: skip
+    factors = [0, 1 / 2, 1, (2 / 3) ** 0.5, (2 / 4) ** 0.5, (2 / 5) ** 0.5]
     assert_trained_as(tmp_path / "checkpoints/tiny", factors, lambda name: 2e-3)
     assert_rates_logged(tmp_path, factors, learning_rate=2e-3)
 
@@ -127,35 +120,19 @@ def test_a_run_that_is_made_longer_follows_the_schedule_of_its_new_length(tmp_pa
     fit_here(tmp_path, "--name", "longer", *RECORDED, "--trainer.val_check_interval", "2", "--resume", "auto")
     whole, longer = ([step["rates"] for step in recorded(tmp_path / "checkpoints" / n)] for n in ("whole", "longer"))
     assert longer == whole[4:]
-    assert min(rate for rates in longer for rate in rates) > 0
+    assert [min(rates) for rates in whole] == pytest.approx(
+        [0, 5e-3 / 3, 2 * 5e-3 / 3, *(n * 1e-3 for n in (5, 4, 3, 2, 1))]
+    )
     assert [row["step"] for row in metrics(tmp_path, "longer") if "val/loss_nats" in row] == [3, 5, 7]
 
 
-def test_groups_decay_matrices_alone_and_leave_frozen_weights_out() -> None:
-    network = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2), nn.Embedding(4, 2))
-    network[0].weight.requires_grad_(False)
-    matrices, vectors = decay_groups(network.parameters(), 0.5, 0.25)
-    assert [id(p) for p in matrices["params"]] == [id(network[2].weight)]
-    assert {id(p) for p in vectors["params"]} == {id(network[0].bias), id(network[1].weight), id(network[1].bias)}
-    assert [(group["lr"], group["weight_decay"]) for group in (matrices, vectors)] == [(0.5, 0.25), (0.5, 0.0)]
-    network[2].weight.requires_grad_(False)
-    (alone,) = decay_groups(network.parameters(), 0.5, 0.25)
-    assert alone["weight_decay"] == 0
-    assert decay_groups(network.requires_grad_(False).parameters(), 0.5, 0.25) == []
+def test_a_run_ends_at_its_first_limit_and_a_schedule_needs_an_end() -> None:
+    def steps(max_steps: int, max_epochs: int | None, warmup: int) -> int:
+        data = SimpleNamespace(steps_per_epoch=7)
+        return total_steps(SimpleNamespace(max_steps=max_steps, max_epochs=max_epochs, datamodule=data), warmup)
 
-
-@pytest.mark.parametrize(
-    ("max_steps", "max_epochs", "warmup", "expected"),
-    [
-        *((-1, 3, 0, 21), (10, 3, 0, 10), (30, 3, 0, 21), (10, -1, 0, 10), (10, None, 0, 10), (-1, 1, 6, 7)),
-        *((-1, -1, 0, "trainer.max_epochs"), (-1, 1, 7, "warmup_steps 7")),
-    ],
-)
-def test_a_run_ends_at_its_first_limit_and_a_schedule_needs_an_end(max_steps, max_epochs, warmup, expected) -> None:
-    data = SimpleNamespace(steps_per_epoch=7)
-    trainer = SimpleNamespace(max_steps=max_steps, max_epochs=max_epochs, datamodule=data)
-    if isinstance(expected, int):
-        assert total_steps(trainer, warmup) == expected
-    else:
-        with pytest.raises(UserError, match=expected):
-            total_steps(trainer, warmup)
+    limits = {(-1, 3, 0): 21, (10, 3, 0): 10, (30, 3, 0): 21, (10, -1, 0): 10, (10, None, 0): 10, (-1, 1, 6): 7}
+    assert {limit: steps(*limit) for limit in limits} == limits
+    for limit, named in (((-1, -1, 0), "trainer.max_epochs"), ((-1, 1, 7), "warmup_steps 7")):
+        with pytest.raises(UserError, match=named):
+            steps(*limit)

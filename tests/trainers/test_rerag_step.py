@@ -1,10 +1,8 @@
-"""A step of RE-RAG's training.
-
-The contexts it is given, its loss and gradients against the plain formula.
-"""
+"""A step of RE-RAG: the contexts it is given, its loss and gradients against the plain formula, terms over ranks."""
 
 import random
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -18,37 +16,36 @@ from datamodules.examples.context_sets import ContextBatch, pick_contexts, relev
 from datamodules.rerag import ReRagData
 from models.lora import Lora
 from tests.conftest import NAMES
+from tests.helpers.recorder import HARDLY, RECORDED, recorded
+from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers.runs import fit_here, metrics
 from tests.helpers.tolerances import assert_gradients_close, model_close
+from tests.trainers.test_rerag_training import write_config
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import JointOptimizer, Loss, Text
 
 
 def test_contexts_are_picked_as_said() -> None:
     passages = tuple(Passage.of(name, f"{name} is .") for name in NAMES[:6])
+    gold = {passages[3], passages[5]}
     question = Question("1", "who", ("name1",), passages, (passages[3].id, passages[5].id))
     extra = [Passage.of("name9", "name9 is ."), passages[0]]
     rng = random.Random(0)
-    assert pick_contexts(question, extra, 3, "ranked", rng) == list(passages[:3])
-    assert pick_contexts(question, extra, 9, "ranked", rng) == [*passages, extra[0]]
     scored = replace(question, scores=(0.5, 3.0, 1.0, 2.0, 2.5, 3.0))
-    best_first = [passages[place] for place in (1, 5, 4, 3, 2, 0)]
-    assert pick_contexts(scored, extra, 3, "ranked", rng) == best_first[:3]
-    assert pick_contexts(scored, extra, 9, "ranked", rng) == [*best_first, extra[0]]
     partly = replace(question, scores=(None, *scored.scores[1:]))
-    assert pick_contexts(partly, extra, 9, "ranked", rng) == [*passages, extra[0]]
-    assert set(pick_contexts(question, extra, 9, "gold", rng)) == {passages[3], passages[5]}
+    best_first = [passages[place] for place in (1, 5, 4, 3, 2, 0)]
+    for asked, ranked in ((question, [*passages]), (scored, best_first), (partly, [*passages])):
+        assert pick_contexts(asked, extra, 3, "ranked", rng) == ranked[:3]
+        assert pick_contexts(asked, extra, 9, "ranked", rng) == [*ranked, extra[0]]
+    assert set(pick_contexts(question, extra, 9, "gold", rng)) == gold
     copy = Passage.of("copy", passages[3].text)  # no negative: not mined, and relevant where the file has it
     assert without_copies(question, [copy, *extra, passages[3]]) == [*extra, passages[3]]
     assert relevant(question, [passages[0], copy, passages[5]], "gold") == (False, True, True)
-    seen, places = set(), set()
-    for _ in range(40):
-        picked = pick_contexts(question, extra, 4, "sampled", rng)
-        places.add(picked.index(passages[3]))
-        assert {passages[3], passages[5]} <= set(picked)
-        assert len({p.id for p in picked}) == 4
-        seen |= set(picked)
-    assert seen == {*passages, extra[0]}
-    assert places == {0, 1, 2, 3}  # or a reader of all contexts learns where the gold ones stand
+    picked = [pick_contexts(question, extra, 4, "sampled", rng) for _ in range(40)]
+    assert all(gold <= set(each) and len({p.id for p in each}) == 4 for each in picked)
+    assert {passage for each in picked for passage in each} == {*passages, extra[0]}
+    # or a reader of all contexts learns where the gold ones stand
+    assert {each.index(passages[3]) for each in picked} == {0, 1, 2, 3}
 
 
 def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(rerag) -> None:
@@ -77,9 +74,9 @@ def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, model
     """Eq. 3-12 written out: every context alone through plain transformers, no buckets, no padding, float64 sums."""
     total = torch.zeros((), dtype=torch.float64)
     true_id, false_id = (tokenizer.convert_tokens_to_ids(word) for word in ("true", "false"))
-    pairs = sum(len(data.draws.draw(data.questions[row], 5, "sampled", 0).passages) for row in batch.rows_B.tolist())
-    for row in batch.rows_B.tolist():
-        one = data.draws.draw(data.questions[row], 5, "sampled", 0)
+    sets = [data.draws.draw(data.questions[row], 5, "sampled", 0) for row in batch.rows_B.tolist()]
+    pairs = sum(len(one.passages) for one in sets)
+    for one in sets:
         scores, logps, others = [], [], []
         for passage in one.passages:
             text = f"question: {one.question.text} title: {passage.title} context: {passage.text}"
@@ -98,7 +95,7 @@ def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, model
         gen = marginal if module.preset.gen_form == "marginal" else joint
         q_to_p, p_to_q = (q_g * (q_g.log() - p_re.log())).sum(), (p_re * (p_re.log() - q_g.log())).sum()
         kl = q_to_p if module.preset.kl_direction == "generator_to_estimator" else p_to_q
-        total = total + (gen + 0.7 * kl) / len(batch.rows_B) + 0.3 * torch.stack(others).sum() / pairs
+        total = total + (gen + 0.7 * kl) / len(sets) + 0.3 * torch.stack(others).sum() / pairs
     return total
 
 
@@ -122,9 +119,8 @@ def test_a_step_equals_the_plain_formula(checkpoints, rerag, preset, options) ->
     reference.backward()
     assert loss.item() == model_close(reference.item())
     for name, model in models.items():
-        ours, theirs = (
-            {key: p.grad for key, p in each.named_parameters()} for each in (getattr(module, name).network, model)
-        )
+        both = getattr(module, name).network, model
+        ours, theirs = ({key: p.grad for key, p in each.named_parameters()} for each in both)
         assert_gradients_close(ours, theirs, int(batch.real_BN.sum()), name)
 
 
@@ -155,18 +151,116 @@ def test_an_encoder_only_estimator_reads_its_own_tokens_and_its_word_embeddings_
     assert [name.rpartition(".embeddings.")[2] for name in frozen] == ["word_embeddings.weight"]
 
 
-LABELS = Loss(label_weight=1.0)
+def test_options_that_do_not_fit_the_models_are_refused(rerag) -> None:
+    labels, frozen = Loss(label_weight=1.0), {"optimizer": JointOptimizer(generator_learning_rate=0)}
+    for options, named in (
+        ({"loss": replace(labels, label_form="vocabulary")}, "loss.label_form"),
+        ({"loss": labels, "lora": Lora(8)}, "model.lora"),
+        ({"loss": labels, **frozen}, "model.generator"),
+        ({"generator": "t5", "estimator": None, **frozen}, "model.est"),
+    ):
+        with pytest.raises(UserError, match=re.escape(named)):
+            rerag.trainer(**{"estimator": "bert", "generator": None, **options})
+
+
+WEIGHTS = {"kl_weight": 0.5, "token_weight": 0.25, "label_weight": 3.0}
+EPOCHS = 120
+
+
+@pytest.mark.numeric
+def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path, checkpoints, rerag) -> None:
+    write_config(tmp_path, checkpoints["t5"], dropout=0.0)
+    options = [part for name, weight in WEIGHTS.items() for part in (f"--model.loss.{name}", str(weight))]
+    fit_here(tmp_path, *RECORDED, *options, "--model.optimizer.learning_rate", HARDLY, "--trainer.max_steps", "3")
+    rows = [row for row in metrics(tmp_path) if "train/loss" in row]
+    assert len(rows) == 3
+    for row in rows:
+        terms = [row[f"train/{name}"] for name in ("gen_nats", "re_nats", "tok", "label_nats")]
+        assert all(term > 0.01 for term in terms)  # or a weight would not show
+        weighted = sum(weight * term for weight, term in zip((1, *WEIGHTS.values()), terms, strict=True))
+        assert row["train/loss"] == model_close(weighted, sum(terms))
+
+    module = rerag.trainer(max_tokens=48, text=Text(max_answer_tokens=4), dropout=0.0, loss=Loss(**WEIGHTS))
+    data = context_data(tmp_path / "fid.json", module, contexts=4, questions_per_step=8, tokens_per_bucket=300)
+    batch = next(iter(data.train_dataloader()))
+    terms = module.losses(batch)
+    (terms["gen"] + 0.5 * terms["re"] + 0.25 * terms["tok"] + 3.0 * terms["label"]).backward()
+    ours = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+    theirs = recorded(tmp_path / "checkpoints/tiny")[0]["gradients"]
+    assert_gradients_close(ours, theirs, int(batch.real_BN.sum()))
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
+    ("options", "expected"),
     [
-        ({"loss": Loss(label_weight=1.0, label_form="vocabulary")}, "loss.label_form"),
-        ({"loss": LABELS, "lora": Lora(8)}, "model.lora"),
-        ({"loss": LABELS, "optimizer": JointOptimizer(generator_learning_rate=0)}, "model.generator"),
-        ({"generator": "t5", "estimator": None, "optimizer": JointOptimizer(generator_learning_rate=0)}, "model.est"),
+        ({}, {"gen": 1, "re": 1, "tok": 1}),
+        ({"loss": Loss(kl_weight=0.0)}, {"gen": 1, "re": 0, "tok": 1}),
+        ({"loss": Loss(token_weight=0.0)}, {"gen": 1, "re": 1}),
+        ({"loss": Loss(label_weight=2.0)}, {"gen": 1, "re": 1, "tok": 1, "label": 2}),
+        ({"generator": None, "loss": Loss(label_weight=2.0)}, {"label": 2}),
+        ({"generator": None, "loss": Loss(label_weight=2.0, token_weight=0.5)}, {"tok": 0.5, "label": 2}),
+        ({"estimator": None}, {"gen": 1}),
     ],
 )
-def test_options_that_do_not_fit_the_models_are_refused(rerag, options, named) -> None:
-    with pytest.raises(UserError, match=re.escape(named)):
-        rerag.trainer(**{"estimator": "bert", "generator": None, **options})
+def test_which_terms_there_are_and_what_they_weigh(rerag, options, expected) -> None:
+    module = rerag.trainer(**{"dropout": 0.0, **options})
+    data = rerag.data(module)
+    batch = next(iter(data.train_dataloader()))
+    module._trainer = data.trainer  # world size and accumulation, as in `context_data`
+    with torch.no_grad():
+        terms = module.losses(batch)
+        assert set(terms) == set(expected)
+        loss = module.training_step(batch, 0)
+    weighted = sum(weight * terms[name].item() for name, weight in expected.items())
+    assert loss.item() == model_close(weighted, sum(term.item() for term in terms.values()))
+    assert module.shares["train/loss"] == loss
+    assert len(module.shares) == 1 + len(terms)
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("ranks", [2, 8])  # 8 ranks exceed the 6 questions of a step: some only keep going
+def test_the_ranks_terms_make_up_those_of_the_step(rerag, ranks) -> None:
+    module = rerag.trainer(loss=Loss(label_weight=1.0)).eval()
+    drawn = {"substitution": 1.0, "crop_words": 4, "crop_growth_words": 2}  # alike on every rank
+    alone = list(rerag.data(module, **drawn).train_dataloader())
+    parts = [list(rerag.data(module, 12, ranks, rank, **drawn).train_dataloader()) for rank in range(ranks)]
+    with torch.no_grad():
+        for number, whole in enumerate(alone):
+            expected = module.losses(whole)
+            found = [module.losses(mine[number]) for mine in parts]
+            for name, term in expected.items():
+                assert sum(each[name].item() for each in found) == model_close(term.item(), 10.0), name
+            if ranks == 8:
+                idle = [each for each, mine in zip(found, parts, strict=True) if mine[number].weight == 0]
+                assert idle
+                assert all(term == 0 for each in idle for term in each.values())
+
+
+def test_every_accepted_answer_is_learnt_as_often_and_steps_are_planned_anew(rerag) -> None:
+    """Binomial: each of three answers in a third of the epochs, within five standard deviations."""
+    module = rerag.trainer()
+    data = rerag.data(module, [{**row, "answers": [*row["answers"], "yes", "no"]} for row in fid_rows(12)])
+
+    def drawn(question: Question, epochs: int) -> list[str]:
+        return [data.draws.draw(question, 5, "sampled", epoch).answer for epoch in range(epochs)]
+
+    deviation = (EPOCHS * (1 / 3) * (2 / 3)) ** 0.5
+    for question in data.questions:
+        counts = Counter(drawn(question, EPOCHS))
+        assert set(counts) == set(question.answers)
+        assert all(abs(count - EPOCHS / 3) < 5 * deviation for count in counts.values())
+        assert drawn(question, EPOCHS) == drawn(question, EPOCHS)  # resumes exactly
+    assert len({*zip(*(drawn(question, 5) for question in data.questions), strict=True)}) == 5  # not all together
+
+    loader = data.train_dataloader()
+    learnt, plans = set(), set()
+    for epoch in range(6):  # what is learnt is what was drawn
+        steps = [(sorted(batch.rows_B.tolist()), batch.answers_BA.tolist()) for batch in loader]
+        for rows, labels in steps:
+            answers = [drawn(data.questions[row], epoch + 1)[-1] for row in rows]
+            assert sorted(labels) == sorted(module.answer_labels(answers).tolist())
+            learnt |= {tuple(ids) for ids in labels}
+        assert sorted(row for rows, _ in steps for row in rows) == list(range(len(data.questions)))
+        plans.add(str(sorted(rows for rows, _ in steps)))
+    assert len(plans) > 2  # other company, not only another order
+    assert {tuple(ids) for ids in module.answer_labels(["yes", "no"]).tolist()} < learnt

@@ -1,24 +1,33 @@
-"""A T5 from nothing: its tokenizer holds what the project needs, spells everything, and is the same every time."""
+"""A T5 from nothing: its tokenizer, the same bytes every time, which words are alike, how to copy."""
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerBase
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerBase, T5ForConditionalGeneration
 
-from common.errors import UserError
+from common.errors import MissingInputError, UserError
 from common.files import digests
 from common.records import Passage, clean
+from datamodules.world.world import WorldConfig, generate
 from models.context_tokenizer import ContextEncoder
-from models.cross_encoder import RelevanceEstimator
-from models.rerag.parts import load_generator
+from models.pretrained import MINILM, resolve
+from models.t5.from_scratch import T5Sizes, random_t5
+from models.t5.tokenizer_training import train_tokenizer
+from models.t5.warm_start import initialize_copy_heads, semantic_embeddings
+from models.t5.word_neighbours import nearest_words
 from models.text_formats import neutralize
+from tests.helpers.tolerances import fp32_tolerance
 from trainers.t5_from_scratch import main
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +37,9 @@ PASSAGES = [
     ("River", "The river Warta passes near the city and the cities of the north, it is not untrue."),
     ("Person", "Zbigniew Wąsowicz-Ćwikła was born in the city in 1987 and wrote the book of the river."),
 ] * 3
+
+
+SIZES = ["--vocabulary=600", "--sizes.d_model=32", "--sizes.d_ff=64", "--sizes.layers=1"]
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +53,8 @@ def corpus(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def folder(corpus) -> Path:
     """What the command writes for it."""
-    out = corpus.parent / "t5"
-    arguments = [
-        "--corpus", str(corpus), "--vocabulary", "600", "--sizes.d_model", "32", "--sizes.d_ff", "64", "--sizes.layers",
-        "1"
-    ]  # fmt: skip
-    main([*arguments, "--out", str(out)])
-    return out
+    main(["--corpus", str(corpus), *SIZES, "--out", str(corpus.parent / "t5")])
+    return corpus.parent / "t5"
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +75,11 @@ def test_ids_are_where_t5_has_them(tokenizer, folder) -> None:
         assert tokenizer.tokenize(f"so {word} it is").count(f"▁{word}") == 1
     assert tokenizer("a", "b")["input_ids"].count(1) == 2
     config = AutoModelForSeq2SeqLM.from_pretrained(folder).config
-    assert (config.vocab_size, config.decoder_start_token_id, config.pad_token_id, config.eos_token_id) == (
-        size, 0, 0, 1,
-    )  # fmt: skip
-    assert config.dropout_rate == 0
+    assert (config.vocab_size, config.dropout_rate) == (size, 0)
+    assert (config.decoder_start_token_id, config.pad_token_id, config.eos_token_id) == (0, 0, 1)
 
 
-@given(
-    text=st.text(st.characters(codec="utf-8", exclude_characters="▁"), max_size=40)
-)  # the mark that stands for a blank is lost
+@given(text=st.text(st.characters(codec="utf-8", exclude_characters="▁"), max_size=40))  # its mark of a blank is lost
 def test_every_text_is_spelt_and_comes_back(text, tokenizer) -> None:
     text = neutralize(clean(text), tokenizer.all_special_tokens)
     ids = tokenizer.encode(text)
@@ -93,24 +96,15 @@ def test_special_strings_of_the_corpus_are_no_pieces(tokenizer) -> None:
     assert not set(ids[:-1]) & set(tokenizer.all_special_ids)
 
 
-def test_the_models_build_score_and_write(folder) -> None:
-    pair = ("where was he born?", Passage.of(*PASSAGES[3]))
-    (score,) = RelevanceEstimator.build(str(folder)).scores([pair])
-    assert torch.isfinite(torch.tensor(score))
-    generator = load_generator(str(folder))
-    encoded = generator.encode_contexts(*generator.encode.pad(generator.encode([(pair[0], [pair[1]])])))
-    assert isinstance(generator.write(encoded, 4)[0], str)
-
-
 def test_the_same_corpus_and_seed_give_the_same_bytes(folder, corpus, tmp_path) -> None:
-    command = [sys.executable, "-m", "trainers.t5_from_scratch", "--corpus", f"[{corpus}]", "--vocabulary", "600"]
-    sizes = ["--sizes.d_model", "32", "--sizes.d_ff", "64", "--sizes.layers", "1", "--out", str(tmp_path / "again")]
+    given = ["--corpus", f"[{corpus}]", *SIZES, "--out", str(tmp_path / "again")]
+    command = [sys.executable, "-m", "trainers.t5_from_scratch", *given]
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
-    subprocess.run([*command, *sizes], cwd=ROOT, check=True, capture_output=True, env=environment)
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
     assert digests(tmp_path / "again") == digests(folder)
     torch.manual_seed(99)
     before = torch.get_rng_state()
-    main([*command[3:], *sizes, "--seed", "1"])
+    main([*given, "--seed", "1"])
     assert torch.equal(torch.get_rng_state(), before)
     ours, theirs = digests(tmp_path / "again"), digests(folder)
     assert {name for name in ours if ours[name] != theirs[name]} == {"model.safetensors", "t5_from_scratch.json"}
@@ -140,3 +134,136 @@ def test_a_folder_of_something_else_is_not_replaced(corpus, tmp_path) -> None:
     with pytest.raises(UserError, match=r"exists and is not a model of `python -m trainers\.t5_from_scratch`"):
         main(["--corpus", str(corpus), "--out", str(tmp_path)])
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+WORDS = ["teacher", "tutor", "taught", "river", "lake", "company", "employer", "mayor", "bridge", "painter"]
+WIDTH = 256
+WARM = {"d_model": WIDTH, "layers": 1, "heads": 4, "d_ff": 64}
+
+
+@pytest.fixture(scope="module")
+def minilm() -> str:
+    try:
+        return str(resolve(MINILM))
+    except MissingInputError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def words() -> PreTrainedTokenizerBase:
+    """A tokenizer whose words are few."""
+    return train_tokenizer([" ".join(WORDS)] * 20, 512)
+
+
+@pytest.fixture(scope="module")
+def meanings(words, minilm) -> Tensor:
+    return semantic_embeddings(words, MINILM, WIDTH)
+
+
+def assert_norms(embeddings_VH: Tensor, norm: float) -> None:
+    norms_V = embeddings_VH.norm(dim=1)
+    exact = fp32_tolerance(2 * embeddings_VH.shape[1], norm)  # scaled to it, then measured
+    torch.testing.assert_close(norms_V, torch.full_like(norms_V, norm), rtol=0, atol=exact)
+
+
+@pytest.mark.numeric
+def test_embeddings_are_as_long_as_t5s_and_alike_where_words_are(words, meanings) -> None:
+    assert meanings.shape == (len(words), WIDTH)
+    assert_norms(meanings, WIDTH**0.5)
+
+    def cosine(one: str, other: str) -> float:
+        first, second = (meanings[words.convert_tokens_to_ids(f"▁{word}")] for word in (one, other))
+        return float(F.cosine_similarity(first, second, dim=0))
+
+    assert cosine("teacher", "taught") > cosine("teacher", "river") + 0.2
+    assert cosine("river", "lake") > cosine("river", "tutor") + 0.2
+    assert cosine("company", "employer") > cosine("company", "lake") + 0.2
+    twins = [words.convert_tokens_to_ids(piece) for piece in ("a", "A")]  # MiniLM is blind to case
+    assert 0.5 < float(F.cosine_similarity(meanings[twins[0]], meanings[twins[1]], dim=0)) < 0.99
+    nearest = nearest_words(words, meanings, count=2)
+    assert "taught" in nearest["teacher"]
+    assert nearest["river"][0] == "lake"
+
+
+@pytest.mark.numeric
+def test_embeddings_follow_from_the_seed_whatever_the_width(words, meanings) -> None:
+    before = torch.get_rng_state()
+    assert torch.equal(semantic_embeddings(words, MINILM, WIDTH), meanings)
+    assert torch.equal(torch.get_rng_state(), before)
+    wide_VH = semantic_embeddings(words, MINILM, 400, seed=1)  # MiniLM has 384
+    assert_norms(wide_VH, 20.0)
+    beyond_VX = wide_VH[:, 384:]
+    assert beyond_VX.std() > 0.1  # random, but there
+    same_VH = semantic_embeddings(words, MINILM, WIDTH, seed=1)
+    assert not torch.equal(same_VH, meanings)
+    assert F.cosine_similarity(same_VH, meanings).min() > 0.8  # the random part is the small one
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize(("width", "heads", "layers"), [(64, 4, 2), (48, 3, 1), (32, 1, 3), (40, 8, 1)])
+def test_cross_attention_hands_over_what_it_attends_to(words, width, heads, layers) -> None:
+    network = random_t5(words, T5Sizes(d_model=width, layers=1, decoder_layers=layers, heads=heads, d_ff=16))
+    before, plain = torch.get_rng_state(), {name: value.clone() for name, value in network.state_dict().items()}
+    initialize_copy_heads(network)
+    assert torch.equal(torch.get_rng_state(), before)
+    changed = {name for name, value in network.state_dict().items() if not torch.equal(value, plain[name])}
+    assert all("EncDecAttention" in name or name.startswith("encoder.block.0.layer.0") for name in changed)
+    assert len(network.decoder.block) == layers
+    for block in network.decoder.block:
+        attention = block.layer[1].EncDecAttention
+        # an orthogonal factor is made by as many reflections as it has rows
+        exact = fp32_tolerance(width**2)
+        torch.testing.assert_close(attention.o.weight @ attention.v.weight, torch.eye(width), rtol=0, atol=exact)
+        state_T1H = torch.randn(1, 1, width).expand(1, 6, width)  # all alike: no matter who attends to what
+        handed_over = attention(torch.randn(1, 2, width), key_value_states=state_T1H)[0]
+        largest = state_T1H.abs().max().item()
+        torch.testing.assert_close(handed_over, state_T1H[:, :2], rtol=0, atol=fp32_tolerance(width**2, largest))
+    with torch.no_grad():
+        logits = network(input_ids=torch.tensor([[5, 6, 1]]), decoder_input_ids=torch.tensor([[0]])).logits
+    assert logits.isfinite().all()
+
+
+@pytest.fixture(scope="module")
+def passages() -> list[str]:
+    """Texts of a small world."""
+    world = generate(WorldConfig(questions=50, singles=0, open_singles=0, web_questions=2, manuals=0))
+    return [passage.text for passage in world.passages.values()]
+
+
+@pytest.fixture(scope="module")
+def start(passages, minilm, tmp_path_factory) -> Path:
+    """What the command writes with both starts."""
+    folder = tmp_path_factory.mktemp("start")
+    (folder / "corpus.jsonl").write_text("".join(json.dumps({"title": "", "text": text}) + "\n" for text in passages))
+    sizes = [f"--sizes.{name}={size}" for name, size in WARM.items()]
+    both = ["--vocabulary=1000", *sizes, f"--embeddings={MINILM}", "--copying=true"]
+    main(["--corpus", str(folder / "corpus.jsonl"), *both, "--out", str(folder / "t5")])
+    return folder / "t5"
+
+
+def ranks(network: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[int]:
+    """How many tokens of its context a T5 finds likelier than the token after it.
+
+    The token was just given, and stands once in the context.
+    """
+    chance, found = random.Random(0), []
+    for text in texts:
+        ids = tokenizer.encode(text)
+        place = chance.choice([n for n, token in enumerate(ids[:-2]) if ids.count(token) == 1])
+        with torch.inference_mode():
+            read = network(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([[0, ids[place]]]))
+        logits_V = read.logits[0, -1]
+        found.append(int((logits_V > logits_V[ids[place + 1]]).sum()))
+    return found
+
+
+@pytest.mark.numeric
+def test_an_untrained_t5_goes_on_as_its_context_does(start, passages) -> None:
+    tokenizer, copying = AutoTokenizer.from_pretrained(start), AutoModelForSeq2SeqLM.from_pretrained(start).eval()
+    plain = random_t5(tokenizer, T5Sizes(**WARM)).eval()
+    meanings_VH = copying.shared.weight.detach()
+    plain.shared.weight.data.copy_(meanings_VH)
+    assert_norms(meanings_VH, WIDTH**0.5)
+    own, other = (median(ranks(network, tokenizer, passages[:120])) / len(tokenizer) for network in (copying, plain))
+    assert own < 0.12  # chance is 0.5
+    assert other > 2 * own

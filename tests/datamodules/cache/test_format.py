@@ -1,11 +1,13 @@
-"""What is stored of a fixed sample, by its sha256.
+"""What is stored and drawn of fixed samples, by its sha256.
 
-Who changes what is read, drawn or tokenized sees this test fail, increases `record_cache.FORMAT`, and writes the new
+Who changes what is read, drawn or tokenized sees these tests fail, increases `record_cache.FORMAT`, and writes the new
 values: the code is no part of the key by which a store is found.
 """
 
 import hashlib
 import json
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import get_args
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from common.files import sha256
 from common.records import Passage, passage_text
 from datamodules.cache import record_cache
 from datamodules.cache.candidates import Candidates
@@ -21,19 +24,23 @@ from datamodules.cache.record_cache import CachedRecords
 from datamodules.cache.sampled_triples import draw_triples
 from datamodules.cache.splits import split_questions
 from datamodules.cache.token_cache import token_rows
+from datamodules.drrag import DrRagData
 from datamodules.examples.context_sampling import ContextSampler, count_contexts
 from datamodules.examples.context_sets import ContextSampling, Labels
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.triples import Sampling, draw
 from datamodules.formats.mined_negatives import Mined
+from datamodules.formats.reading import read_questions
 from datamodules.formats.recognition import question_layouts
 from models.drrag.triple_tokenizer import TripleEncoder
 from tests.conftest import hotpot_rows
 from tests.exactness.texts import ODD_QUESTIONS, ODD_ROWS
 from tests.exactness.tiny_models import byte_pairs, save_unigram, save_word_pieces
-from tests.helpers.layout_rows import CORPUS, CORPUS_QUESTION, HUB_HOTPOT, ROWS, as_lines
+from tests.helpers.layout_rows import CORPUS, CORPUS_QUESTION, HUB_HOTPOT, MUSIQUE, ROWS, as_lines
 from tests.helpers.mined_files import read_mined, write_mined
 from tests.helpers.rerag_data import fid_rows
+from tests.helpers.tiny_runs import set_up
+from trainers.drrag import DrRagTrainer
 
 HELD = json.loads(Path(__file__).with_name("format.json").read_text())
 WORDS = ("Who", "wrote", "plain", "passage", "long", "longer", "text", "many", "words")
@@ -46,26 +53,14 @@ OWN: dict[str, dict] = {  # of this project's layouts, whose rows in ROWS are th
     },
     "judgements": {"query": "how do I reset the pump", "passage": "Hold the button for five seconds.", "label": 1},
 }
-pytestmark = pytest.mark.usefixtures("on_disk", "inside")
-
-
-@pytest.fixture
-def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The present folder is empty: paths are stored, too."""
-    monkeypatch.chdir(tmp_path)
 
 
 def questions(layout: str, rows: list[dict]) -> CachedRecords:
-    """Rows of a layout, stored."""
+    """The store of rows of a layout."""
     Path(f"{layout}.json").write_text(json.dumps(rows))
     corpus = "corpus.jsonl" if layout == "corpus_questions" else None
-    return split_questions([QuestionDataFile(f"{layout}.json", layout, corpus=corpus)], [], 0.5, "cache").stores[0]
-
-
-def digest(store: CachedRecords) -> str:
-    """Of a store's records."""
-    assert store.folder is not None
-    return hashlib.sha256((store.folder / record_cache.RECORDS).read_bytes()).hexdigest()
+    (store,) = split_questions([QuestionDataFile(f"{layout}.json", layout, corpus=corpus)], [], 0.5, "cache").stores
+    return store
 
 
 def digest_of(arrays: dict[str, np.ndarray]) -> str:
@@ -90,24 +85,21 @@ def records() -> dict[str, str]:
     rows["hotpotqa"] += [HUB_HOTPOT, *hotpot_rows(3)]
     Path("corpus.jsonl").write_text(as_lines([CORPUS | {"id": id_} for id_ in CORPUS_QUESTION["gold_doc_ids"]]))
     rows["fid"] += fid_rows(3)
-    found = {layout: digest(questions(layout, each)) for layout, each in rows.items()}
+    found = {name: sha256(questions(name, each).folder / record_cache.RECORDS) for name, each in rows.items()}
     write_mined(Path("m.jsonl"), [("x", Mined([Passage.of("t", "é")], {"d": ["e"]})), ("y", Mined())])
     stored_mined(["m.jsonl"], "cache")
-    files = {hashlib.sha256(file.read_bytes()).hexdigest() for file in Path("cache").glob(f"*/{record_cache.RECORDS}")}
-    (mined,) = files - {*found.values()}
+    (mined,) = {*map(sha256, Path("cache").glob(f"*/{record_cache.RECORDS}"))} - {*found.values()}
     return found | {"mined": mined}
 
 
 def token_ids() -> dict[str, str]:
-    found = {}
+    found, store = {}, questions("hotpotqa", hotpot_rows(2))
     texts = [*ODD_QUESTIONS, *(passage_text(Passage.of(row["title"], row["text"])) for row in ODD_ROWS)]
-    store = questions("hotpotqa", hotpot_rows(2))
-    assert store.folder is not None
     for name, tokenizer in tokenizers().items():
         before = {*store.folder.glob("derived/*")}
         token_rows(store, {"of": name}, texts, len(texts), TripleEncoder(tokenizer, 48).tokenize, len(tokenizer))
         (file,) = {*store.folder.glob("derived/*")} - before
-        found[f"token ids, {name}"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        found[f"token ids, {name}"] = sha256(file)
     return found
 
 
@@ -120,21 +112,65 @@ def draws() -> dict[str, str]:
     found = {"candidates": candidates.arrays()}
     candidates.use(found["candidates"])
     for name, sampling in (("balanced", Sampling()), ("all", Sampling(1.5, 0.6, 0.5, 2, paired_share=0.5))):
-        found[f"triples, {name}"] = draw_triples(
-            candidates, lambda one, also, s=sampling: draw(one, also, s, 0, 0, also.hits), "drawing"
-        )
+        drawn = partial(lambda s, one, also: draw(one, also, s, 0, 0, also.hits), sampling)
+        found[f"triples, {name}"] = draw_triples(candidates, drawn, "drawing")
     sets = split_questions([QuestionDataFile("fid.json", "fid")], [], 1e-9).training
-    for how in get_args(ContextSampling):
-        for labels in get_args(Labels):
-            sampler = ContextSampler(known, labels, False, 0)
-            found[f"contexts, {how}, {labels}"] = count_contexts(
-                sets, len(sets), lambda one, s=sampler, h=how: s.selected(one, 3, h, s.rng_of(one, 0))
-            )
+    for how, labels in product(get_args(ContextSampling), get_args(Labels)):
+        sampler = ContextSampler(known, labels, False, 0)
+        one_set = partial(lambda s, how, one: s.selected(one, 3, how, s.rng_of(one, 0)), sampler, how)
+        found[f"contexts, {how}, {labels}"] = count_contexts(sets, len(sets), one_set)
     return {name: digest_of(arrays) for name, arrays in found.items()}
 
 
-def test_what_is_stored_of_a_fixed_sample_is_that_of_the_format() -> None:
+@pytest.mark.usefixtures("on_disk")
+def test_what_is_stored_of_a_fixed_sample_is_that_of_the_format(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)  # paths are stored, too
     Path("hotpotqa.json").write_text(json.dumps(hotpot_rows(12)))
     Path("fid.json").write_text(json.dumps(fid_rows(8)))
     found = draws() | records() | token_ids()
     assert {"FORMAT": record_cache.FORMAT, **found} == HELD
+
+
+def write_files(hotpot: Path) -> None:
+    """Two training files in two layouts, one of which lacks a gold passage; files of mined passages."""
+    rows = json.loads(hotpot.read_text())
+    for row in rows[::5]:
+        row["supporting_facts"].append(["not shipped", 0])
+    hotpot.write_text(json.dumps(rows))
+    others = [MUSIQUE | {"id": f"3hop__{n}", "question": f"who is name{n} of the film"} for n in range(6)]
+    hotpot.with_name("musique.jsonl").write_text(as_lines(others))
+    mined = []
+    for number, question in list(enumerate(read_questions("hotpotqa", str(hotpot))))[1::2]:
+        own = Passage.of(f"m{number}", f"the film of name{number}"), Passage.of("n", f"name{number} was born")
+        gold = [passage.id for passage in question.gold_passages]
+        hits = {gold[0]: [own[0].id, *gold[1:], "unknown"], own[1].id: [own[0].id, gold[0]], "unknown": [gold[0]]}
+        mined.append((question.id, Mined([*own, *question.passages[:1], own[0]], hits)))
+    write_mined(hotpot.with_name("mined.jsonl"), mined)
+    write_mined(hotpot.with_name("again.jsonl"), mined[:4])
+
+
+EARLIER = "a14d35fefa61f1f33bce04ec67915ec8bcef2ede02bb9f23bc3ea04d15eafda5"  # of release 0.1 with mined passages
+
+
+def test_batches_are_those_of_earlier_releases(hotpot_file, checkpoints, large, monkeypatch) -> None:
+    monkeypatch.chdir(hotpot_file.parent)
+    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load()
+    write_files(hotpot_file)
+    sources = [QuestionDataFile("hotpot.json", "hotpotqa"), QuestionDataFile("musique.jsonl", "musique")]
+    sampling, mined = Sampling(1.5, 0.6, 0.5, 2, paired_share=0.5), ["mined.jsonl", "again.jsonl"]
+    sizes = {"tokens_per_step": 600, "tokens_per_validation_batch": 500, "validation_fraction": 0.3}
+    for _ in range(1 + large):
+        data = set_up(DrRagData(sources, hard_negatives=mined, sampling=sampling, cache="cache", **sizes), module)
+        new = {"copies_of_gold_left_out", "questions_cut", "unusual_rows"}
+        audit = {key: value for key, value in data.audit.items() if key not in new}
+        digest = hashlib.sha256(json.dumps(audit).encode())
+        loaders = (data.train_dataloader(), data.train_dataloader(), data.val_dataloader())
+        batches = [batch for loader in loaders for batch in loader]
+        for batch in batches:
+            for each in (batch.ids_PT, batch.attention_PT, batch.labels_P, batch.weights_P, batch.rows_P):
+                digest.update(each.numpy().tobytes())
+            digest.update(str(batch.step_triples).encode())
+        one = data.largest_batch(0)
+        digest.update(str((len(one.ids_PT), int(one.attention_PT.sum(dim=1).max()))).encode())
+        assert len(batches) > 20
+        assert digest.hexdigest() == EARLIER

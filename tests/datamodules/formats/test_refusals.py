@@ -18,22 +18,10 @@ from common.errors import DataError, MissingInputError, UserError
 from datamodules.formats.reading import read_joined_questions, read_passages, read_questions
 from datamodules.formats.recognition import AUTO
 from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
-from tests.helpers.layout_rows import (
-    CORPUS,
-    FID,
-    FRESHQA,
-    HOTPOT,
-    MUSIQUE,
-    ROWS,
-    TWOWIKI,
-    as_csv,
-    as_lines,
-    as_list,
-    source,
-    without,
-    zipped,
-)
+from tests.helpers.layout_rows import ROWS, as_csv, as_lines, as_list, source, without, zipped
 
+LAYOUTS = ("jsonl", "fid", "freshqa", "hotpotqa", "musique", "twowiki")
+CORPUS, FID, FRESHQA, HOTPOT, MUSIQUE, TWOWIKI = (ROWS[layout] for layout in LAYOUTS)
 LINE, LIST = as_lines([HOTPOT]), as_list([HOTPOT])
 INDENTED = json.dumps(HOTPOT, indent=1)
 HEADER, *CELLS = as_csv([FRESHQA, FRESHQA]).split("\r\n")  # the cells of `source` hold a line break each
@@ -52,6 +40,11 @@ def tarred(content: bytes) -> bytes:
         about.size = len(content)
         archive.addfile(about, io.BytesIO(content))
     return target.getvalue()
+
+
+def edited(packed: bytes) -> bytes:
+    """A gzip archive with another checksum."""
+    return packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:]
 
 
 def office(name: str) -> bytes:
@@ -90,6 +83,7 @@ WHOLE = [  # layout, the file's content, what the line says behind the file's na
     ("hotpotqa", as_lines([TWOWIKI]), " looks like twowiki"),
     ("hotpotqa", as_lines([CORPUS]), " looks like jsonl"),
     ("hotpotqa", as_lines([HOTPOT | {"question": None}] * 2), ": every row is left out, as line 1: field 'question'"),
+    ("hotpotqa", edited(gzip.compress(LINE.encode())), " is a corrupt gzip archive after"),
     ("hotpotqa", b"BZh9" + b"0" * 99, " is a corrupt archive after 0 rows"),
     ("hotpotqa", lzma.compress(LINE.encode())[:-9] + b"012345678", " is a corrupt archive after 0 rows"),
     ("hotpotqa", zipped(a=LINE.encode())[:-9], " is a corrupt archive after 0 rows"),
@@ -116,6 +110,12 @@ WHOLE = [  # layout, the file's content, what the line says behind the file's na
     ("freshqa", TABLE.replace("FALSE", "no", 1), ", line 2: field 'false_premise' is 'no', not TRUE or FALSE"),
     ("freshqa", TABLE.encode() + b"\xff", ", line 6: not UTF-8: byte 0xff"),
     ("freshqa", gzip.compress(TABLE.encode())[:-9], " is truncated: 0 rows read"),
+    ("jsonl", f'{TABS}1\t"a\n2\tx\ty\n', ", line 2: the row has 2 cells, the header 3"),
+    ("jsonl", f'{TABS}1\t"a\nb\n2\tx\ty\n', ", line 2: a quote that begins a cell is not closed in it"),
+    ("jsonl", f'{TABS}1\tx\t"a\nb', " is truncated: 0 rows read"),
+    ("jsonl", f'{TABS}1\t"a\nb"\n', ", line 2: the row has 2 cells, the header 3"),
+    ("jsonl", f"{TABS}1\tx\tä\n".encode("utf-16")[:-1], " is truncated: 0 rows read"),
+    ("freshqa", "Who wrote it?\nWho, me?\n", ", line 1: no header"),
     ("masqa", as_lines([{"Question": "Who?"}]), ", line 1: column 'Answer' is missing"),
     (AUTO, '{"_id": "5", "question": "Who?", "context": [["Tarn", ["A lake."]]]}', " is not recognized as questions"),
     (AUTO, '{"prompt": "Who?", "completion": "Ada"}', " is not recognized as questions"),
@@ -167,12 +167,14 @@ WHOLE += [(name, as_lines([ROWS[name], ROWS[name] | change]), f", line 2: {said}
 
 def records(layout: str, file: str) -> Iterable[object]:
     """What a file of a layout is read as."""
+    if layout == "jsonl":
+        return read_passages(layout, [file])
     read: Callable[[str, str], Iterable[object]] = read_rewrites if layout in REWRITE_LAYOUTS else read_joined_questions
     return read(layout, file)
 
 
 @pytest.mark.parametrize(("layout", "content", "said"), WHOLE, ids=[f"{row[0]}{row[2]}"[:60] for row in WHOLE])
-def test_a_file_is_refused_by_its_place(layout: str, content: str | bytes, said: str, tmp_path: Path) -> None:
+def test_a_file_is_refused_by_its_place(layout, content, said, tmp_path) -> None:
     file = source(tmp_path, content, "file.csv" if layout == "freshqa" else "file.json")
     with pytest.raises(DataError) as caught:
         list(records(layout, file))
@@ -197,24 +199,15 @@ EAGER: list[tuple[Callable[[str], object], type[UserError], str]] = [  # a call 
 
 
 @pytest.mark.parametrize(("call", "error", "word"), EAGER)
-def test_what_is_refused_before_any_reading(
-    call: Callable[[str], object], error: type[UserError], word: str, tmp_path: Path
-) -> None:
+def test_what_is_refused_before_any_reading(call, error, word, tmp_path) -> None:
     with pytest.raises(error) as caught:
         call(source(tmp_path, LINE))
     assert word in str(caught.value)
 
 
-def test_a_split_that_the_file_lacks(tmp_path: Path) -> None:
+def test_a_split_that_the_file_lacks(tmp_path) -> None:
     file = source(tmp_path, as_csv([FRESHQA, FRESHQA | {"split": "DEV"}]), "file.csv")
     with pytest.raises(DataError, match="its splits: DEV, TEST"):
         list(read_questions("freshqa", f"{file}:test"))
     with pytest.raises(DataError, match="no row of the split 'dev'"):
         list(HOTPOT_FILE(f"{source(tmp_path, LINE)}:dev"))  # type: ignore[call-overload]
-
-
-def test_a_corrupt_gzip(tmp_path: Path) -> None:
-    whole = bytearray(gzip.compress(LINE.encode()))
-    whole[-6] ^= 1  # in the checksum
-    with pytest.raises(DataError, match="corrupt gzip archive after"):
-        list(records("hotpotqa", source(tmp_path, bytes(whole))))

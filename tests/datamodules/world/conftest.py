@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from datamodules.world.rephrasing import RephrasedQuestion, rephrase
 from datamodules.world.world import World, generate
 from datamodules.world.writing import write_world
 from tests.helpers.small_world import REPHRASED
@@ -13,11 +12,6 @@ from tests.helpers.small_world import REPHRASED
 @pytest.fixture(scope="session")
 def world() -> World:
     return generate(REPHRASED)
-
-
-@pytest.fixture(scope="session")
-def made(world: World) -> dict[str, list[RephrasedQuestion]]:
-    return rephrase(world, REPHRASED)
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,12 @@ import time
 from pathlib import Path
 from string import Template
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from common.records import clean
-from models.dmqr.rewrite_outputs import REASON, parse_output, queries_of, words_of
+from models.dmqr.rewrite_outputs import REASON, parse_output, queries_of
 from models.dmqr.strategies import DEMONSTRATIONS, PAPER, POOL, Demonstration, Pool
 
 OWN = {"name": "hyde", "title": "Pseudo-Document", "description": "Write a passage.", "guideline": "for all."}
@@ -52,21 +51,12 @@ def test_the_printed_prompt_is_table_5_word_for_word() -> None:
         "Pseudo-Answer Rewriting, Core Content Extraction. Please apply four rewriting methods to rewrite the question."
     )
     heads = [part.splitlines()[0] for part in parts]
-    assert heads[:-1] == [
-        f"### {name} ###" for name in ("Instruction", *(each.title for each in FOUR), "Example")
-    ]  # no output format
+    names = ("Instruction", *(each.title for each in FOUR), "Example")  # no output format
+    assert heads[:-1] == [f"### {name} ###" for name in names]
     assert parts[5].count("Question:") == 1
     ours = Pool(demonstrations=DEMONSTRATIONS[:1]).rewriting_prompt(PAPER).split("\n\n")
     assert [part for part in ours if not part.startswith("### Output Format")][1:] == parts[1:]
     assert "${history}" in Pool.of_paper().printed_prompt(dialogue=True)
-
-
-def test_our_keywords_are_the_question_s_words_and_keep_what_it_asks() -> None:
-    ours = DEMONSTRATIONS[1]
-    keywords, asked = ({*words_of(text)} for text in (ours.rewrites["kwr"], ours.question))
-    assert keywords < asked
-    assert asked - keywords <= {*words_of("hey quick one my kid asked me and i'm stuck lol was the")}
-    assert len(words_of(ours.rewrites["cce"])) < len(words_of(ours.rewrites["kwr"]))
 
 
 def test_what_the_prompts_show_parses() -> None:
@@ -82,9 +72,8 @@ def test_what_the_prompts_show_parses() -> None:
     assert len(decomposed.queries["decomposition"]) == 2
 
 
-words = st.text(
-    st.characters(codec="utf-8", exclude_characters=";:*", exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30
-)
+ANY = st.characters(codec="utf-8", exclude_characters=";:*", exclude_categories=["Cs", "Cc", "Zl", "Zp"])
+words = st.text(ANY, max_size=30)
 
 
 @given(st.dictionaries(st.sampled_from(PAPER), words), words, st.sampled_from(["", "- ", "2. ", "* ", "3) "]))
@@ -102,33 +91,30 @@ def test_any_text_is_parsed_into_the_strategies_asked_for(text) -> None:
     parsed = parse_output(text, ALL)
     assert set(parsed.queries) <= set(POOL)
     assert all(queries and all(query == clean(query) != "" for query in queries) for queries in parsed.queries.values())
-    assert len(parsed.queries) + len(parsed.malformed) + bool(parsed.reason) == sum(
-        bool(line.strip()) for line in text.splitlines()
-    )
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert len(parsed.queries) + len(parsed.malformed) + bool(parsed.reason) == len(lines)
 
 
-@pytest.mark.parametrize("line", [" " * 20_000 + "x", "1" * 20_000, "*" * 20_000, "- " * 10_000, "a " * 10_000])
-def test_a_hostile_line_takes_no_time(line) -> None:
+def test_a_hostile_line_takes_no_time() -> None:
     began = time.perf_counter()
-    assert not parse_output(line, FOUR).queries
+    for line in (" " * 20_000 + "x", "1" * 20_000, "*" * 20_000, "- " * 10_000, "a " * 10_000):
+        assert not parse_output(line, FOUR).queries
     assert time.perf_counter() - began < 2
 
 
 def test_a_line_that_is_wrong_is_malformed_and_the_first_of_two_counts() -> None:
-    parsed = parse_output(
-        "Sure, here you are!\n**Keyword Rewriting:** jaws, director\nkeyword rewriting: other\n"
-        "General Search Rewriting:\n"
-        "Stepback Rewriting: films\n2. **Core Content Extraction**: jaws",
-        FOUR,
+    wrong = (
+        "Sure, here you are!",
+        "keyword rewriting: other",
+        "General Search Rewriting:",
+        "Stepback Rewriting: films",
     )
+    right = ("**Keyword Rewriting:** jaws, director", "2. **Core Content Extraction**: jaws")
+    parsed = parse_output("\n".join([wrong[0], right[0], *wrong[1:], right[1]]), FOUR)
     assert parsed.queries == {"kwr": ("jaws, director",), "cce": ("jaws",)}
-    assert parsed.malformed == (
-        "Sure, here you are!", "keyword rewriting: other", "General Search Rewriting:", "Stepback Rewriting: films",
-    )  # fmt: skip
-    parsed = parse_output(
-        "1\uff0e Sub-Question Decomposition： 5 m²\uff1b 5 m2; \uff21 b", ALL
-    )  # as models write among Chinese
-    assert parsed.queries == {"decomposition": ("5 m²", "\uff21 b")}
+    assert parsed.malformed == wrong
+    chinese = "1\uff0e Sub-Question Decomposition： 5 m²\uff1b 5 m2; \uff21 b"  # as models write among it
+    assert parse_output(chinese, ALL).queries == {"decomposition": ("5 m²", "\uff21 b")}
     assert parse_output("Sub-Question Decomposition: a; b;a ; ; c", ALL).queries == {"decomposition": ("a", "b", "c")}
 
 
@@ -148,9 +134,8 @@ def test_a_user_s_own_strategy_joins_the_pool(tmp_path) -> None:
     shown = {"question": "q?", "rewrites": {"hyde": "p", "kwr": "k: $5"}, "reason": "r"}
     pool = Pool.load(write(tmp_path, strategies=[{**OWN, "several": True}], demonstrations=[shown]))
     assert pool.demonstrations == (Demonstration("q?", {"hyde": "p", "kwr": "k: $5"}, ("hyde", "kwr"), "r"),)
-    assert "Pseudo-Document: p\nKeyword Rewriting: k: $5\n" in Template(
-        pool.selection_prompt(["hyde", "kwr"])
-    ).substitute(question="x")
+    selection = Template(pool.selection_prompt(["hyde", "kwr"])).substitute(question="x")
+    assert "Pseudo-Document: p\nKeyword Rewriting: k: $5\n" in selection
 
 
 def test_the_pool_that_the_docs_show_loads(tmp_path) -> None:

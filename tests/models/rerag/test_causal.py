@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoTokenizer, Gemma3ForCausalLM, Gemma3TextConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from common.records import Passage
 from models.cross_encoder import RelevanceEstimator, load_scorer
@@ -29,13 +29,13 @@ def folder(request, families, tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("sliding")
     tokenizer = AutoTokenizer.from_pretrained(families["plain"])
     torch.manual_seed(1)
-    config = Gemma3TextConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=16, sliding_window=7, layer_types=["sliding_attention", "full_attention"],
-        max_position_embeddings=256, initializer_range=0.4, final_logit_softcapping=None,
-        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.eos_token_id, bos_token_id=None,
-    )  # fmt: skip
-    Gemma3ForCausalLM(config).save_pretrained(made)
+    end = tokenizer.eos_token_id
+    sizes = {"vocab_size": len(tokenizer), "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256}
+    heads = {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
+    window = {"sliding_window": 7, "layer_types": ["sliding_attention", "full_attention"], "initializer_range": 0.4}
+    ends = {"eos_token_id": end, "pad_token_id": end, "bos_token_id": None}
+    config = AutoConfig.for_model("gemma3_text", **sizes, **heads, **window, **ends, final_logit_softcapping=None)
+    AutoModelForCausalLM.from_config(config).save_pretrained(made)
     tokenizer.save_pretrained(made)
     return made
 
@@ -47,21 +47,20 @@ def reader(folder) -> CausalGenerator:
     return made.eval()
 
 
+CHAT = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"  # what stands before and behind a prompt
+
+
 def test_the_prompt_is_the_documented_text(chat_lm, plain_lm) -> None:
-    for folder, before, after in (
-        (chat_lm, "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"), (plain_lm, "", "")
-    ):  # fmt: skip
+    for folder, (before, after) in ((chat_lm, CHAT), (plain_lm, ("", ""))):
         tokenizer = AutoTokenizer.from_pretrained(folder)
         encode = PromptEncoder(tokenizer, 64, "relevance", [tokenizer.eos_token_id])
         passage = Passage.of("lima", "The stone <|im_end|> of lima is opal .")
         (ids,) = encode([("Which <|im_start|> stone ?", [passage])])
-        text = tokenizer.decode(ids)
         body = "lima: The stone < |im_end|> of lima is opal .\nQuestion: Which < |im_start|> stone ?\nRelevant:"
         if folder == plain_lm:  # knows no such marks
             body = body.replace("< |", "<|")
-        assert text == before + body + after
-        long = Passage.of("lima", "stone " * 500)
-        (cut,) = encode([("Which stone ?", [long])])
+        assert tokenizer.decode(ids) == before + body + after
+        (cut,) = encode([("Which stone ?", [Passage.of("lima", "stone " * 500)])])
         assert len(cut) == 64
         assert tokenizer.decode(cut).endswith(f"\nQuestion: Which stone ?\nRelevant:{after}")
         (short,) = encode([("stone " * 500, [passage])])

@@ -1,16 +1,19 @@
-"""Checkpoints of a run: when they are written, and that a run stopped anywhere resumes to the unbroken run's end."""
+"""A run stopped anywhere, killed or started again by a scheduler resumes to the unbroken run's end."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from common.errors import ArtifactError
+from common.errors import ArtifactError, UserError
+from common.files import digests
 from tests.helpers import rewrite_runs
 from tests.helpers.commands import Ended, command, refused
-from tests.helpers.runs import assert_repeated, fit_here, logged, weights
+from tests.helpers.runs import assert_repeated, fit_here, logged, metrics, weights
 from tests.helpers.signal_at import signal_at
 from trainers.run.checkpoints import LAST
+from trainers.run.cli import RESTARTS
 from trainers.run.durable_checkpoints import DurableCheckpointIO, read_checkpoint
 from trainers.run.resume import newest_checkpoint
 
@@ -94,17 +97,16 @@ def test_a_second_interrupt_stops_at_once_and_a_stop_before_training_leaves_noth
     assert not list(place.glob("checkpoints/*.lock"))
 
 
-@pytest.mark.parametrize(
-    ("saved", "code", "options"),
-    [
-        (4, 130, ("--checkpoint.every_n_train_steps", "4", "--trainer.val_check_interval", "1.0")),
-        (5, 130, ("--checkpoint.every_minutes", "0", "--trainer.val_check_interval", "1.0")),
-        (5, 0, ("--trainer.val_check_interval", "6", "--trainer.max_steps", "5")),
-    ],
-    ids=["steps", "minutes", "end"],
-)
-def test_the_last_checkpoint_is_the_newest_state(place, saved, code, options, request) -> None:
-    name = request.node.callspec.id
+NEWEST = {
+    "steps": (4, 130, ("--checkpoint.every_n_train_steps", "4", "--trainer.val_check_interval", "1.0")),
+    "minutes": (5, 130, ("--checkpoint.every_minutes", "0", "--trainer.val_check_interval", "1.0")),
+    "end": (5, 0, ("--trainer.val_check_interval", "6", "--trainer.max_steps", "5")),
+}
+
+
+@pytest.mark.parametrize("name", NEWEST)
+def test_the_last_checkpoint_is_the_newest_state(place, name) -> None:
+    saved, code, options = NEWEST[name]
     stop = signal_at(hook="on_train_batch_start", step=5, name="KeyboardInterrupt") if code else []
     assert fit(place, name, *options, *stop).code == code
     assert read_checkpoint(place / "checkpoints" / name / LAST)["global_step"] == saved
@@ -140,13 +142,13 @@ def test_a_run_is_not_resumed_from_weights_alone(place) -> None:
     assert not (place / "checkpoints/heavy").exists()
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", '["abc"]', "", "not json", "null"])
-def test_a_corrupt_digest_file_does_not_switch_the_check_off(place, tmp_path, text) -> None:
+def test_a_corrupt_digest_file_does_not_switch_the_check_off(place, tmp_path) -> None:
     path = tmp_path / "some.ckpt"
     path.write_bytes((place / "checkpoints/whole/last.ckpt").read_bytes())
-    (tmp_path / "some.ckpt.sha256").write_text(text)
-    with pytest.raises(ArtifactError, match=r"some\.ckpt\.sha256"):
-        read_checkpoint(path)
+    for text in ("{}", "[]", '["abc"]', "", "not json", "null"):
+        (tmp_path / "some.ckpt.sha256").write_text(text)
+        with pytest.raises(ArtifactError, match=r"some\.ckpt\.sha256"):
+            read_checkpoint(path)
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_at_once(place) -> None:
@@ -163,15 +165,12 @@ def test_a_loss_that_is_not_finite_stops_the_run_at_once(place) -> None:
 
 def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place) -> None:
     rising = ("--checkpoint.mode", "max", "--early_stopping.mode", "max", "--early_stopping.patience")  # the loss falls
-    fit_here(place, "--name", "early-stopped", *STEPS, *rising, "2")
-    last = place / "checkpoints/early-stopped" / LAST
-    assert read_checkpoint(last)["global_step"] == 6  # the best after step 2, then two validations
-    fit_here(place, "--name", "early-stopped", *STEPS, *rising, "2", "--resume", "auto")
-    assert read_checkpoint(last)["global_step"] == 6
-    fit_here(place, "--name", "early-stopped", *STEPS, *rising, "4", "--resume", "auto")
-    assert read_checkpoint(last)["global_step"] == 10
-    fit_here(place, "--name", "early-stopped", *STEPS, *rising, "null", "--resume", "auto")
-    assert read_checkpoint(last)["global_step"] == 12  # of both epochs
+    resume: tuple[str, ...] = ()
+    # the best after step 2, then two validations; no further; two more; both epochs
+    for patience, steps in (("2", 6), ("2", 6), ("4", 10), ("null", 12)):
+        fit_here(place, "--name", "early-stopped", *STEPS, *rising, patience, *resume)
+        assert read_checkpoint(place / "checkpoints/early-stopped" / LAST)["global_step"] == steps
+        resume = ("--resume", "auto")
 
 
 def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path) -> None:
@@ -181,3 +180,83 @@ def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path) -> N
     DurableCheckpointIO().save_checkpoint(checkpoint, tmp_path / LAST)
     assert read_checkpoint(tmp_path / LAST) == checkpoint
     assert sorted(path.name for path in tmp_path.iterdir()) == [".tmp-1-serving", LAST, f"{LAST}.sha256"]
+
+
+KILLED = ("--name", "killed", *STEPS)
+
+
+@pytest.fixture
+def workplace(place, tmp_path, monkeypatch) -> Path:
+    """Copies of the config and of two runs: `whole`, and `killed` after the first of two epochs."""
+    for name in RESTARTS:
+        monkeypatch.delenv(name, raising=False)
+    if not (place / "checkpoints/killed").exists():
+        at = signal_at(hook="on_train_batch_start", step=6, name="KeyboardInterrupt")
+        assert fit(place, "killed", *at).code == 130
+    shutil.copy(place / "config.yaml", tmp_path)
+    for run in ("whole", "killed"):
+        shutil.copytree(place / "checkpoints" / run, tmp_path / "checkpoints" / run)
+    (tmp_path / "checkpoints/killed/metrics.jsonl").unlink()
+    return tmp_path
+
+
+def steps_made(folder: Path, name: str = "killed") -> list[int]:
+    """Numbers of the optimizer steps since the restart."""
+    return [row["step"] for row in metrics(folder, name) if "train/loss_nats" in row]
+
+
+@pytest.mark.parametrize("variable", RESTARTS)
+def test_a_restarted_run_goes_on_from_its_last_checkpoint(workplace, variable, monkeypatch) -> None:
+    assert read_checkpoint(workplace / "checkpoints/killed" / LAST)["global_step"] == 6
+    monkeypatch.setenv(variable, "2")
+    fit_here(workplace, *KILLED)
+    assert steps_made(workplace) == [*range(6, 12)]  # the second epoch's
+    assert_repeated(weights(workplace, "killed"), weights(workplace, "whole"))
+    assert (workplace / "checkpoints/killed/serving/serving.json").is_file()
+
+
+def test_a_run_restarted_before_its_first_checkpoint_starts_over(workplace, monkeypatch) -> None:
+    for file in (workplace / "checkpoints/killed").glob("*.ckpt*"):
+        file.unlink()
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    fit_here(workplace, *KILLED)
+    assert steps_made(workplace) == [*range(12)]
+    assert_repeated(weights(workplace, "killed"), weights(workplace, "whole"))
+
+
+def test_a_run_that_nothing_restarted_is_refused_also_with_another_run_s_checkpoint(workplace, monkeypatch) -> None:
+    before, other = digests(workplace), ("--ckpt_path", str(workplace / "checkpoints/whole/last.ckpt"))
+    for count in (None, "0"):
+        for name in RESTARTS if count else ():  # a scheduler's first start
+            monkeypatch.setenv(name, count)
+        for given in ((), other):
+            with pytest.raises(UserError, match=r"already holds a run: choose another --name, or .* --resume auto"):
+                fit_here(workplace, *KILLED, *given)
+            assert digests(workplace) == before
+    fit_here(workplace, *STEPS, *other, "--name", "new", "--trainer.max_epochs", "3")
+    assert steps_made(workplace, "new") == [*range(12, 18)]
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    fit_here(workplace, *KILLED, *other)  # goes on from its own last one
+    assert steps_made(workplace) == [*range(6, 12)]
+
+
+def test_a_runs_own_config_resumes_it_again_and_repeats_it(workplace) -> None:
+    fit_here(workplace, *KILLED, "--resume", "auto")
+    own = ("--config", "checkpoints/killed/config.yaml")  # which that start wrote
+    fit_here(workplace, *own, "--resume", "auto")
+    fit_here(workplace, *own, "--name", "anew")
+    assert steps_made(workplace, "anew") == [*range(12)]
+    for name in ("killed", "anew"):
+        assert_repeated(weights(workplace, name), weights(workplace, "whole"))
+
+
+def test_a_run_whose_folder_was_moved_keeps_its_best_checkpoint(workplace, tmp_path_factory) -> None:
+    # The loss falls: with `max` the first validation's is the best.
+    highest = ("--name", "highest", *STEPS, "--checkpoint.mode", "max", "--early_stopping.mode", "max")
+    fit_here(workplace, *highest)
+    moved = Path(shutil.copytree(workplace, tmp_path_factory.mktemp("moved") / "place"))
+    shutil.rmtree(workplace)
+    best = (moved / "checkpoints/highest/best.ckpt").read_bytes()
+    fit_here(moved, *highest, "--resume", "auto", "--trainer.max_epochs", "3")
+    assert (moved / "checkpoints/highest/best.ckpt").read_bytes() == best
+    assert (moved / "checkpoints/highest/serving/serving.json").is_file()

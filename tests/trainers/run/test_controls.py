@@ -1,4 +1,4 @@
-"""What a trained part finds when it alone is asked with another question's text: by hand, and in whole tiny runs."""
+"""Whether a run has learned: rules by brute force, and what its part finds with another question's text."""
 
 import json
 import shutil
@@ -7,8 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
+from scipy.special import expit
 from torch import nn
 
 from common.other_questions import FEWEST
@@ -26,11 +29,11 @@ from trainers.rerag import ReRagTrainer
 from trainers.rerag_options import Loss
 from trainers.run.callbacks import RandomState
 from trainers.run.controls import MOST
+from trainers.run.learning import CHANCE_NATS, RULES, doubts, explained
 from trainers.run.module import RunModule
 
 COUNT = 40
 RERAG, DRRAG = "other_recall_1", "other_auc"
-MODEL = {"drrag": DRRAG, "rerag": RERAG}
 
 
 class Scorer(nn.Module):
@@ -53,7 +56,7 @@ class Scorer(nn.Module):
     probabilities = scores
 
 
-def words(*passages: Passage) -> int:
+def words(_: str, *passages: Passage) -> int:
     return sum(len(passage.text.split()) for passage in passages)
 
 
@@ -82,14 +85,14 @@ def triples(of: Question) -> list[Triple]:
 
 
 def bench(module: RunModule, precision: str = "32-true", **data: Any) -> None:
-    module.trainer = bench = Bench(module)  # type: ignore[assignment]
+    module.trainer = bench = Bench(module)
     bench.precision, bench.datamodule = precision, SimpleNamespace(**data)
 
 
 def estimator_run(scorer: nn.Module, count: int = COUNT, precision: str = "32-true") -> ReRagTrainer:
     """A trainer of an estimator, with validation sets that are drawn on request."""
     module = ReRagTrainer("model", None, loss=Loss(label_weight=1.0))
-    module.estimator, module.generator = scorer, None  # type: ignore[assignment]
+    module.estimator, module.generator = scorer, None
     asked = [question(number) for number in range(count)]
     sets = LazySequence(count, lambda place: contexts(asked[place]))
     bench(module, precision, validation_questions=asked, validation_sets=sets, tokens_per_bucket=None)
@@ -99,7 +102,7 @@ def estimator_run(scorer: nn.Module, count: int = COUNT, precision: str = "32-tr
 def classifier_run(scorer: nn.Module, count: int = COUNT, precision: str = "32-true") -> DrRagTrainer:
     """A trainer of a pair classifier."""
     module = DrRagTrainer("model")
-    module.classifier = scorer  # type: ignore[assignment]
+    module.classifier = scorer
     drawn = [triple for number in range(count) for triple in triples(question(number))]
     bench(module, precision, validation_triples=drawn, tokens_per_validation_batch=4096)
     return module
@@ -110,12 +113,12 @@ RUNS = {RERAG: estimator_run, DRRAG: classifier_run}
 
 def test_a_style_finds_as_much_for_another_question_as_for_its_own_and_relevance_does_not() -> None:
     # The longest context is relevant for three of four questions, whatever is asked.
-    assert estimator_run(Scorer(lambda text, passage: words(passage))).controls() == {RERAG: 0.75}
+    assert estimator_run(Scorer(words)).controls() == {RERAG: 0.75}
     # No context names what another question asks for: all scores tie, which counts as not found.
     assert estimator_run(Scorer(named)).controls() == {RERAG: 0}
     # Of 40 positives 30 have ten words and 10 have six; of 40 negatives 30 have nine words and 10 have seven.
     by_hand = (30 * 40) / (40 * 40)
-    assert classifier_run(Scorer(lambda text, *pair: words(*pair))).controls() == {DRRAG: by_hand}
+    assert classifier_run(Scorer(words)).controls() == {DRRAG: by_hand}
     assert classifier_run(Scorer(named)).controls() == {DRRAG: 0.5}  # all tie
     own = contexts(question(3))
     assert tuple(named(own.question.text, passage) for passage in own.passages) == own.labels
@@ -185,9 +188,11 @@ def write_run(system: str, place: Path, checkpoints: dict[str, Path]) -> list[st
 
 
 @pytest.mark.whole_run
-@pytest.mark.parametrize("system", MODEL)
-def test_a_run_logs_and_exports_it_once_also_when_it_ends_again(system, tmp_path, checkpoints, monkeypatch) -> None:
-    options, name = write_run(system, use(tmp_path, monkeypatch), checkpoints), MODEL[system]
+@pytest.mark.parametrize(("system", "name"), [("drrag", DRRAG), ("rerag", RERAG)])
+def test_a_run_logs_and_exports_it_once_also_when_it_ends_again(
+    system, name, tmp_path, checkpoints, monkeypatch
+) -> None:
+    options = write_run(system, use(tmp_path, monkeypatch), checkpoints)
 
     def ended(*extra: str) -> float:
         folder = fit("tiny", *options, *extra)
@@ -196,7 +201,6 @@ def test_a_run_logs_and_exports_it_once_also_when_it_ends_again(system, tmp_path
         assert step == steps  # after the last step: no other row has it
         exported = json.loads((folder / "serving/serving.json").read_text())["validation"]
         assert exported[name] == value
-        assert exported.keys() > {name}
         assert f"{name} {value:.4g}" in (folder / "serving/README.md").read_text().replace("\\", "")
         for file in ("best.ckpt", "last.ckpt"):
             assert name not in checkpoint_of(folder, file)["validation_facts"]
@@ -213,13 +217,67 @@ def test_a_run_logs_and_exports_it_once_also_when_it_ends_again(system, tmp_path
 def test_several_processes_measure_the_same_as_one(tmp_path, checkpoints, monkeypatch) -> None:
     options = write_run("drrag", use(tmp_path, monkeypatch), checkpoints)
     options += ["--model.dropout", "0", "--trainer.max_epochs", "1"]
-    fit_in_turn(
-        tmp_path,
-        [["--name", "ddp", *options], ["--name", "fsdp2", *options, "--trainer.strategy", "fsdp2"]],
-    )
-    fit("alone", *options)
-    alone, *others = (
-        json.loads(Path("checkpoints", run, "serving/serving.json").read_text())["validation"][DRRAG]
-        for run in ("alone", "ddp", "fsdp2")
-    )
+    strategies = [["--name", "ddp"], ["--name", "fsdp2", "--trainer.strategy", "fsdp2"]]
+    fit_in_turn(tmp_path, [[*options, *each] for each in strategies])
+    folders = [fit("alone", *options), Path("checkpoints/ddp"), Path("checkpoints/fsdp2")]
+    alone, *others = (json.loads((each / "serving/serving.json").read_text())["validation"][DRRAG] for each in folders)
     assert others == pytest.approx([alone, alone], abs=1e-3)  # of 40 questions' triples: a rounding may swap two
+
+
+RNG = np.random.default_rng(0)
+LABELS = np.arange(400) % 5 == 0  # one in five, as in DR-RAG's validation
+ENTROPY = 400 * -(0.2 * np.log(0.2) + 0.8 * np.log(0.8))
+
+
+def scores(separation: float) -> np.ndarray:
+    """Log-odds whose means differ by so many standard deviations between the labels, at the scale of P(label)."""
+    return separation * (RNG.normal(size=400) + separation * LABELS)
+
+
+@pytest.mark.parametrize("separation", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("level", [-4.0, 0.0, 9.0])
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_the_share_of_the_labels_that_scores_explain_by_brute_force(separation, level, scale) -> None:
+    given = scale * scores(separation) + level
+
+    def nats(weights: np.ndarray) -> float:
+        return -np.log(expit(np.where(LABELS, 1, -1) * (weights[0] * given + weights[1]))).sum()
+
+    best = minimize(nats, [0.1 / scale, -level / scale], bounds=[(0, 1), (None, None)], tol=1e-12).fun
+    gain = explained([(given, LABELS)]) * ENTROPY + CHANCE_NATS
+    assert 0.95 * (ENTROPY - best) - 1e-6 <= gain <= ENTROPY - best + 1e-6  # the scales that are tried lie apart
+
+
+def test_what_explains_nothing() -> None:
+    ranked = LABELS * 0.01  # a perfect order, but hardly a difference: what a network gives whose features have died
+    for nothing in (np.zeros(400), np.full(400, 7.0), RNG.normal(size=400), -5.0 * LABELS, ranked):
+        assert doubts({"explained": explained([(nothing, LABELS)])})
+    assert not doubts({"explained": explained([(2000.0 * LABELS - 1000, LABELS)])})
+    assert explained([(300.0 * LABELS, LABELS)]) == pytest.approx(1 - CHANCE_NATS / ENTROPY, abs=1e-3)
+
+
+def test_groups_have_their_own_constants_and_one_without_both_labels_is_left_out() -> None:
+    other = ~LABELS  # a strategy that helps four of five: a constant for both would explain nothing of it
+    together = explained([(100.0 * LABELS, LABELS), (np.zeros(400), other), (np.zeros(9), np.ones(9))])
+    assert together == pytest.approx((1 - 2 * CHANCE_NATS / ENTROPY) / 2, abs=0.01)
+    assert np.isnan(explained([(np.zeros(9), np.ones(9)), ([], [])]))
+
+
+DOUBTED = [
+    {"explained": 0.0021, "auc": 0.56},
+    {"explained": float("nan")},
+    {"loss_drop": 0.004, "f1": 0.3},
+    {"loss_drop": -0.2},
+    {"unchanged": 0.97},
+    {"empty": 1.0},
+    {"refused_answerable": 1.0, "explained": 0.3},
+]
+GOOD = [{"explained": 0.02}, {"loss_drop": 0.5}, {"unchanged": 0.9, "empty": 0.1}, {"refused_answerable": 0.04}, {}]
+
+
+def test_what_is_told_of_a_validation() -> None:
+    for figures in DOUBTED:
+        (told,) = doubts(figures)
+        assert f"val/{next(iter(figures))} " in told
+    assert not any(map(doubts, GOOD))
+    assert len(doubts(dict.fromkeys(RULES, float("nan")))) == len(RULES)  # every rule that is broken

@@ -1,6 +1,9 @@
-"""Which batch is tried before a run's second step, and what is said where it does not fit; `tests/gpu` has the rest."""
+"""Before a run's second step: steps too small for its processes, and whether its largest batch fits."""
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,15 +11,20 @@ import torch
 from torch import Tensor
 
 from common.errors import MemoryShortError
+from datamodules.dmqr import RewriteData, RewriteDataFile
 from datamodules.drrag import DrRagData
 from datamodules.examples.data_files import QuestionDataFile
+from datamodules.examples.step_loader import StepData
 from tests.gpu.test_largest_batch import TRIED
-from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers import rewrite_runs
+from tests.helpers.rerag_data import ReRagBench, context_data, fid_rows
 from tests.helpers.runs import fit_here, fit_in_turn, metrics, trained, weights
 from tests.helpers.tiny_runs import set_up
 from tests.trainers import test_drrag, test_rerag_training
+from trainers.dmqr import RewriterTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag_options import Loss
+from trainers.run.preflight_checks import warn_of_small_steps
 
 
 def sizes(batches: Iterable[Any]) -> list[int]:
@@ -83,3 +91,46 @@ def test_ranks_do_not_wait_for_each_other_and_train_the_same(tmp_path, checkpoin
         plain, tried = (weights(tmp_path, f"{kind}-{name}") for name in ("plain", "tried"))
         assert all(torch.equal(plain[key], tried[key]) for key in plain), kind
         assert trained(metrics(tmp_path, f"{kind}-plain")) == trained(metrics(tmp_path, f"{kind}-tried"))
+
+
+RANKS = 4
+
+
+def triples(rerag: ReRagBench, hotpot_file: Path, size: int) -> StepData:
+    data = DrRagData([QuestionDataFile(str(hotpot_file), "hotpotqa")], validation_fraction=0.3, tokens_per_step=size)
+    return set_up(data, DrRagTrainer(str(rerag.checkpoints["bert"]), 96))
+
+
+def contexts(rerag: ReRagBench, hotpot_file: Path, size: int) -> StepData:
+    module = rerag.trainer("t5", None, max_tokens=48, loss=Loss(label_weight=1.0))
+    return rerag.data(module, 80, RANKS, questions_per_step=size)
+
+
+def rewrites(rerag: ReRagBench, hotpot_file: Path, size: int) -> StepData:
+    file = rewrite_runs.write_rewrites(hotpot_file.parent, rewrite_runs.rows(60))
+    data = RewriteData([RewriteDataFile(str(file), "rewrites")], validation_fraction=0.2, rewrites_per_step=size)
+    return set_up(data, RewriterTrainer(str(rerag.checkpoints["t5"]), 40, 8).load())
+
+
+@pytest.mark.parametrize(
+    ("build", "small", "option", "examples"),
+    [
+        (triples, 200, "tokens_per_step", r"[12]\.\d triples"),
+        (contexts, 4, "questions_per_step", r"[345]\.\d question-context pairs"),
+        (rewrites, 12, "rewrites_per_step", r"[23]\.\d rewrites"),
+    ],
+)
+def test_a_step_too_small_for_the_processes_is_one_line_with_a_size_that_is_enough(
+    rerag, hotpot_file, capsys, build, small, option, examples
+) -> None:
+    def said(size: int, ranks: int, **trainer: Any) -> str:
+        data = build(rerag, hotpot_file, size)
+        capsys.readouterr()
+        warn_of_small_steps(SimpleNamespace(datamodule=data, world_size=ranks, **{"is_global_zero": True, **trainer}))
+        return capsys.readouterr().out
+
+    (line,) = said(small, RANKS).splitlines()
+    found = re.search(rf" {examples}: type --data\.{option} (\d+)", line)
+    assert said(int(found[1]), RANKS) == ""
+    assert said(small, 1) == ""  # no rank waits for another
+    assert said(small, RANKS, is_global_zero=False) == ""

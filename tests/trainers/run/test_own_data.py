@@ -11,20 +11,18 @@ from common.errors import MissingInputError, UserError
 from common.files import read_json
 from datamodules.cache.search_results import Search, SearchResults
 from datamodules.examples.data_files import QuestionDataFile
-from tests.helpers.commands import Ended, command
+from tests.helpers.commands import command, done
 from tests.helpers.forked import ROOT, forked
 from trainers.run.searching import search
 
 pytestmark = pytest.mark.whole_run
 COUNT = 40
+COMMON = ("--data.validation_fraction", "0.3", "--data.tokens_per_step", "512")
 RECIPES = {  # one begins with the model that it names, the others with a tiny one
-    "classifier": ("--model.layers", "1", "--data.tokens_per_step", "512", "--data.validation_fraction", "0.3"),
-    "reranker": ("--data.questions_per_step", "4", "--data.validation_fraction", "0.3", "--model.estimator"),
-    "extractive": (
-        "--data.tokens_per_step", "512", "--data.validation_fraction", "0.3", "--data.full_change", "0.05",
-        "--model.pretrained",
-    ),
-}  # fmt: skip
+    "classifier": ("--model.layers", "1", *COMMON),
+    "reranker": ("--data.questions_per_step", "4", *COMMON[:2], "--model.estimator"),
+    "extractive": (*COMMON, "--data.full_change", "0.05", "--model.pretrained"),
+}
 
 
 def write_files(folder: Path) -> None:
@@ -45,33 +43,25 @@ def write_files(folder: Path) -> None:
     (folder / "clicks.csv").write_text("\n".join(clicks))
 
 
-def run(folder: Path, program: str, *arguments: str) -> Ended:
-    ended = command(folder, program, *arguments)
-    assert ended.code == 0, ended.err[-3000:]
-    return ended
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("own")
     write_files(folder)
-    run(folder, "infer.py", "index", "--corpus", "corpus.csv", "--kind", "[bm25, dense]", "--out", "indexes/own")
+    done(folder, "infer.py", "index", "--corpus", "corpus.csv", "--kind", "[bm25, dense]", "--out", "indexes/own")
     return folder
 
 
-@pytest.mark.parametrize(
-    ("recipe", "file"),
-    [("classifier", "asked.tsv"), ("reranker", "clicks.csv"), ("extractive", "asked.tsv")],
-)
-def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(place, checkpoints, recipe, file) -> None:
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(place, checkpoints, recipe) -> None:
+    file = "clicks.csv" if recipe == "reranker" else "asked.tsv"
     tiny = () if recipe == "classifier" else (str(checkpoints["bert"]), "--model.max_tokens", "128")
     name = f"own-{recipe}-{file.partition('.')[0]}"
     typed = ("fit", "--config", f"configs/train/own/{recipe}.yaml", "--data.train", file, "--data.corpus", "corpus.csv")
-    ended = run(place, "train.py", *typed, "--name", name, *RECIPES[recipe], *tiny, "--trainer.precision", "32-true")
+    ended = done(place, "train.py", *typed, "--name", name, *RECIPES[recipe], *tiny, "--trainer.precision", "32-true")
     (printed,) = re.findall(r"python infer\.py (evaluate .*)", ended.out + ended.err)
     measures = shlex.split(printed.replace("FILE", file).replace(f"reports/{name}", "reports/printed"))
     if recipe == "reranker":  # without answers
-        run(place, "infer.py", *measures, "--limit", "2", "--resamples", "10", "--studies", "false")
+        done(place, "infer.py", *measures, "--limit", "2", "--resamples", "10", "--studies", "false")
     audit = read_json(place / "checkpoints" / name / "audit.json", "")
     if file == "asked.tsv" and recipe != "extractive":  # which counts them when it labels
         assert any("'customer'" in line for line in audit["unusual_rows"])
@@ -79,7 +69,7 @@ def test_a_recipe_trains_and_is_measured_beside_bm25_and_dense(place, checkpoint
     config = place / f"{name}.yaml"
     listed = (ROOT / f"configs/compare/own/{recipe}.yaml").read_text()
     config.write_text(listed.replace(f"checkpoints/own-{recipe}/", f"checkpoints/{name}/"))
-    run(
+    done(
         place, "infer.py", "evaluate", "--config", config.name, "--questions", file, "--limit", "4",
         "--out", f"reports/{name}", "--resamples", "50",
     )  # fmt: skip

@@ -40,19 +40,18 @@ class ReachedError(Exception):
 @pytest.fixture
 def place(tmp_path, request, monkeypatch) -> Place:
     """A folder in which every start ends before something is loaded."""
-    started: list[TrainCLI] = []
+    made = Place(tmp_path, request, monkeypatch)
+    made.started = []
 
     def stop(cli: TrainCLI) -> None:
-        started.append(cli)
+        made.started.append(cli)
         raise ReachedError
 
     monkeypatch.setattr(TrainCLI, "instantiate_classes", stop)
-    made = Place(tmp_path, request, monkeypatch)
-    made.started = started  # type: ignore[attr-defined]
     return made
 
 
-def options(values: dict[str, Any]) -> list[str]:
+def typed(values: dict[str, Any]) -> list[str]:
     return [f"--{name}={value}" for name, value in values.items()]
 
 
@@ -77,7 +76,7 @@ def begin(place: Place, name: str) -> Path:
     """What a run of a trainer leaves that has made four steps."""
     PREPARE[name](place)
     start()
-    (cli,) = place.started  # type: ignore[attr-defined]
+    (cli,) = place.started
     folder = Path("checkpoints/tiny")
     folder.mkdir(parents=True, exist_ok=True)
     values = plain(cli._parser("fit"), cli.config["fit"])
@@ -93,13 +92,13 @@ def begin(place: Place, name: str) -> Path:
 )
 def test_a_run_goes_on_with_its_options_and_names_every_one_that_differs(name, place) -> None:
     begin(place, name)
-    start(["--resume", "auto", *options(ALLOWED)])
+    start(["--resume", "auto", *typed(ALLOWED)])
     changed = REFUSED[name] | ALWAYS
-    typed = [each for each in options(changed) if ".0." not in each]
+    given = [each for each in typed(changed) if ".0." not in each]
     if name == "drrag":
         entry = yaml.safe_load(Path("config.yaml").read_text())["data"]["init_args"]["train"][0]
-        typed.append(f"--data.train={json.dumps([{**entry, 'limit': 5}])}")
-    line = refuse(typed)
+        given.append(f"--data.train={json.dumps([{**entry, 'limit': 5}])}")
+    line = refuse(given)
     for key, value in changed.items():
         assert re.search(rf"[ ;]{re.escape(key)} is .*{str(value)[:4].strip('[]')}", line), (key, line)
     assert line.count(" and was ") == len(changed)
@@ -183,8 +182,5 @@ def test_a_run_is_not_another_trainer_s(place) -> None:
     begin(place, "extractive")
     Path("config.yaml").unlink()
     PREPARE["rewriter"](place)
-    refuse(
-        [],
-        'model is "trainers.dmqr.RewriterTrainer" and was "trainers.dmqr_extractive.ExtractiveTrainer"',
-        'data is "datamodules.dmqr.RewriteData"',
-    )
+    model = 'model is "trainers.dmqr.RewriterTrainer" and was "trainers.dmqr_extractive.ExtractiveTrainer"'
+    refuse([], model, 'data is "datamodules.dmqr.RewriteData"')
