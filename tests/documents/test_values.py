@@ -92,10 +92,7 @@ def test_what_it_gives(name: str, arguments: list[Any], expected: object) -> Non
 
 def test_what_a_line_s_end_may_cut_is_no_word_and_a_letter_that_may_be_a_word_no_sure_number() -> None:
     assert vocabulary(["the infor-", "mation is"]) == {"the", "is"}
-    assert [getattr(number_of(text), "sure", None) for text in ("A pump moves water", "A. Pumps")] in (
-        [False, True],
-        [None, True],
-    )
+    assert [getattr(number_of(text), "sure", None) for text in ("A pump moves water", "A. Pumps")] == [False, True]
 
 
 def test_an_accent_above_a_letter_is_composed_and_one_beside_it_stays() -> None:

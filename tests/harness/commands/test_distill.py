@@ -182,6 +182,14 @@ def test_an_endpoint_that_forbids_ends_the_work_and_the_same_command_goes_on(tmp
     assert {requests[prompt(text)] for text in asked[:32]} == {1}
 
 
+def test_other_options_start_over(tmp_path: Path) -> None:
+    asked, replies = known(tmp_path, 2)
+    with chat_server(replies, faults={prompt(asked[1]): ["400", "always"]}) as server:
+        write_model(tmp_path, server)
+        run(tmp_path, code=3)
+        assert "differs in: max_tokens. Starting over" in run(tmp_path, "--max_tokens", "99", code=3).err
+
+
 def test_rewrites_that_repeat_the_question_are_counted_and_may_be_left_out(tmp_path: Path) -> None:
     one, two = texts(2)
     write_rows(tmp_path, [one])
@@ -219,11 +227,11 @@ def test_turns_of_a_dialogue_are_asked_with_its_history_and_the_model_may_choose
     with chat_server(replies) as server:
         write_model(tmp_path, server)
         for adaptive, expected in (
-            ("false", [("city of name1", 2), ("name1", 2), ("place", 0), ("place", 0)]),
-            ("true", [("city of name1", 2)]),
+            ("false", [("city of name1", [*history]), ("name1", [*history]), ("place", []), ("place", [])]),
+            ("true", [("city of name1", [*history])]),
         ):
             run(tmp_path, "--questions", "turns.jsonl", "--layout", "rewrites", "--adaptive", adaptive)
-            assert [(row["rewrite"], len(row.get("history", []))) for row in rows(tmp_path)] == expected
+            assert [(row["rewrite"], row.get("history", [])) for row in rows(tmp_path)] == expected
             found = manifest(tmp_path)
             assert found["repeated"] == 1
             assert found["rewrites"]["dropped"]["unusable"] == found["failures"] == {}  # none is a choice

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+from common.errors import INTERRUPTED
 from common.files import sha256
 from common.records import Passage
 from harness.evaluation.judge import CREDIT
@@ -149,15 +150,27 @@ def test_only_some_verdicts_by_one_model_that_is_loaded_once(place: Path, monkey
     @wraps(reply)
     def counted(self: Judge, chats: Any) -> Any:
         most.append(len(chats))
+        if len(most) == 2:
+            raise KeyboardInterrupt
         return reply(self, chats)
 
     monkeypatch.setattr(Judge, "load", lambda self: loaded.append(self), raising=False)
     monkeypatch.setattr(Judge, "reply", counted)
-    monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 2)  # what is saved before more is asked
-    more = ("--layout", "freshqa", "--questions", "fresh.csv:TEST", "--judge.passages", "2")
-    ended = evaluate(place, "some", *more, "--judge.verdicts", "[passages]", systems=("first", "last"))
+    monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 1)  # what is saved before more is asked
+    more = (
+        "--layout",
+        "freshqa",
+        "--questions",
+        "fresh.csv:TEST",
+        "--judge.passages",
+        "2",
+        "--judge.verdicts",
+        "[passages]",
+    )
+    assert evaluate(place, "some", *more, systems=("first", "last")).code == INTERRUPTED
+    ended = evaluate(place, "some", *more, systems=("first", "last"))
     assert ended.code == 0, ended.err
-    assert (len(loaded), max(most)) == (1, 2)
+    assert (len(loaded), most) == (2, [1, 1, 1])  # once a run; the verdict that was interrupted is asked for again
     assert len(questions(place / "some/last")) == 1
     assert report(place / "some")["questions"]["sha256"] == sha256(place / "fresh.csv")
     judged = {row for (table, row, _), value in measured_cells(place / "some/last").items() if table == "judged"}

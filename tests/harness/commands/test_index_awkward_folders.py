@@ -132,9 +132,14 @@ def test_files_and_folders_without_permission(tmp_path: Path) -> None:
 
 
 def test_a_document_that_took_too_long_is_tried_again_with_more_time_alone(tmp_path: Path) -> None:
-    write_files(tmp_path / "manuals", {"a.md": manual("Alba"), "slow.md": manual("Slow", chapters=15_000)})
+    write_files(
+        tmp_path / "manuals",
+        {"a.md": manual("Alba"), "slow.md": manual("Slow", chapters=15_000), "z.md": manual("Zulu")},
+    )
     index(tmp_path, "--reading.seconds", "1", "--workers", "1")
-    assert report(tmp_path)["slow.md"]["why"] == "takes more than 1 s to read (--reading.seconds)"
+    rows = report(tmp_path)
+    assert rows["slow.md"]["why"] == "takes more than 1 s to read (--reading.seconds)"
+    assert rows["a.md"]["status"] == rows["z.md"]["status"] == "indexed"
     (failure,) = (tmp_path / "indexes/manuals.documents/read").glob("*/*/failure.json")
     known_since = failure.stat().st_mtime_ns
     index(tmp_path, "--reading.seconds", "1")
