@@ -41,10 +41,9 @@ from tests.helpers.studied import Titles, rows_of
 from tests.helpers.tolerances import model_close
 
 ASKED = [
-    Question(id_, text, ("Alba, Alba (ship)",), tuple(PASSAGES.values()), tuple(IDS[title] for title in gold),
-        kind=kind)
+    Question(id_, text, ("Alba, Alba (ship)",), tuple(PASSAGES.values()), tuple(map(IDS.__getitem__, gold)), kind=kind)
     for id_, text, kind, gold in QUESTIONS
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
