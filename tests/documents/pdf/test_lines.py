@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from itertools import product
+from typing import Any
 from unicodedata import normalize
 
 import pytest
@@ -20,8 +21,23 @@ from documents.pdf.page import Box, Page, PageWord, Rule
 from documents.pdf.reading import read
 from documents.reading.pdf_reading import parse_pdf
 from documents.records import Paragraph, Table
-from tests.helpers.pdf_lines import word, words
 from tests.helpers.pdf_pages import pdf, text_page
+
+
+def word(text: str, left: float, baseline: float, size: float = 10.0, font: str = "Times", **more: Any) -> PageWord:
+    """A word whose characters are half as wide as high."""
+    box = Box(left, baseline - 0.8 * size, left + 0.5 * size * len(text), baseline + 0.2 * size)
+    return PageWord(text, box, size, font, more.pop("bold", False), False, **more)
+
+
+def words(text: str, left: float, baseline: float, size: float = 10.0, **style: Any) -> list[PageWord]:
+    """Words of a line, a blank between them."""
+    found = []
+    for part in text.split(" "):
+        if part:
+            found.append(word(part, left, baseline, size, **style))
+        left += 0.5 * size * (len(part) + 1)
+    return found
 
 
 def lines(given_words: list[PageWord], rules: tuple[Rule, ...] = (), placed: Iterable[Placed] = ()) -> list[Line]:

@@ -24,7 +24,75 @@ from documents.pdf.running_headers import running
 from documents.pdf.spacing import Body
 from documents.pdf.structure import structure
 from documents.records import Document, Heading, Image, Paragraph, Table
-from tests.helpers.pdf_lines import laid_out, line
+
+PROSE = "The pump moves the water through the housing while the motor"
+
+
+def line(text: str, baseline: float, left: float = 50.0, size: float = 10.0, **given: Any) -> Line:
+    """A line; its column runs from 50 to 350 unless other edges are given."""
+    box = Box(left, baseline - 0.8 * size, left + 0.5 * size * len(text), baseline + 0.2 * size)
+    values: dict[str, Any] = {"page": 1, "font": "Times", "cell": 0.5 * size} | given
+    return Line(
+        text, box, left=values.pop("column_left", 50.0), right=values.pop("column_right", 350.0), size=size, **values
+    )
+
+
+def laid_out(script: str) -> list[Line]:
+    """Lines of pages from a script.
+
+    Its rows, each below the one before::
+
+        page                  a new page
+        text 3 8 x60          lines of running text: how many, style and place
+        14 b | Housing        a line of text, 12 points below the one before, or as far as `+18` says, or at `y100`
+        h 14 b | Housing      a heading: 24 points below the text, and 18 above what follows
+        # 14 b | Housing      the same with four lines of text below it
+
+    Style and place: a size, b(old), i(talic), m(onospaced), c(olored), `x60` from the left, `p3` pieces, `l9`
+    characters of a bold lead, `>` in a second column. The text `~` is a full line.
+    """
+    found: list[Line] = []
+    baseline, page = 60.0, 1
+    for row in filter(str.strip, script.splitlines()):
+        style, bar, text = row.partition("|")
+        kind, *given = [*style.split(), ""]
+        if kind not in ("page", "text", "h", "#"):
+            kind, given = "", style.split()
+        if kind == "page":
+            baseline, page = 60.0, page + 1
+            continue
+        count = int(given.pop(0)) if kind == "text" else 1
+        options: dict[str, Any] = {"page": page}
+        above = 24.0 if kind in ("h", "#") else 12.0
+        for one in filter(None, given):
+            match one[0], one[1:]:
+                case "+", points:
+                    above = float(points)
+                case "y", points:
+                    baseline, above = float(points), 0.0
+                case "x", points:
+                    options["left"] = float(points)
+                case "p", pieces:
+                    options["pieces"] = int(pieces)
+                case "l", lead:
+                    options["lead"] = int(lead)
+                case "c", _:
+                    options["color"] = (0, 0, 90)
+                case ">", _:
+                    options |= {"left": 400.0, "column_left": 400.0, "column_right": 700.0}
+                case "b" | "i" | "m" as name, _:
+                    options[{"b": "bold", "i": "italic", "m": "monospaced"}[name]] = True
+                    options |= {"font": "Courier"} if name == "m" else {}
+                case _:
+                    options["size"] = float(one)
+        text = PROSE if not bar or text == " ~" else text.strip(" ")
+        found += [line(text, baseline + above + 12 * at, **options) for at in range(count)]
+        baseline = found[-1].baseline + (6 if kind in ("h", "#") else 0)
+        if kind == "#":
+            found += [line(PROSE, baseline + 12 + 12 * at, page=page) for at in range(4)]
+            baseline = found[-1].baseline
+    return found
+
 
 BEFORE = "h 24 | Manual\ntext 20\n| It ends.\npage\n"
 CASES = yaml.safe_load(Path(__file__).with_name("structures.yaml").read_text(encoding="utf-8"))
