@@ -80,9 +80,10 @@ def test_calibration_by_hand() -> None:
     assert fitted.scale == pytest.approx(2 * math.log(2), rel=1e-6)
     assert fitted.offset == pytest.approx(-math.log(2), rel=1e-6)
     assert fitted(1) == pytest.approx(2 / 3)
-    alike = Calibration.fit([0.1] * 7, [True] * 2 + [False] * 5)  # the base rate: the mean of Platt's targets
-    assert alike(0.1) == pytest.approx((2 * 3 / 4 + 5 * 1 / 7) / 7, abs=1e-6)
-    assert 0 < alike.scale < 1e-5
+    for score in (0.1, -3e8, 0.0):
+        alike = Calibration.fit([score] * 7, [True] * 2 + [False] * 5)  # the base rate: the mean of Platt's targets
+        assert alike(score) == pytest.approx((2 * 3 / 4 + 5 * 1 / 7) / 7, abs=1e-6)
+        assert 0 < alike.scale < 1e-5
     assert Calibration()(-800.0) == 0
     assert Calibration()(800.0) == 1
 

@@ -332,6 +332,13 @@ def test_validation_figures_by_hand() -> None:
     expected |= {"teacher_recall_1": 1 / 3, "teacher_mrr": (0.5 + 1 + 0) / 3, "answerable_auroc": 1}
     expected["context_auroc"] = (3 + 2 + 0 * 3) / 6 - 1 / 6  # 2 beats -1, -4; 1 beats -1, -4; 3 beats both
     assert {name: facts[name] for name in expected} == pytest.approx(expected)
+    places, scores = range(1, 7), (6.0, 5.0, 4.0, 3.0, 2.0, 1.0)
+    deep = [
+        QuestionScores(at, scores, tuple(place == at for place in places), (ReadAnswer("a", 0.0, 0.0),), 1.0, scores)
+        for at in (5, 6)
+    ]
+    facts = summarize(deep, ranked=True, draw=False).metrics
+    assert (facts["recall_5"], facts["mrr"]) == (0.5, pytest.approx((1 / 5 + 1 / 6) / 2))
 
 
 def test_a_question_is_refused_by_its_best_context() -> None:

@@ -21,6 +21,7 @@ from common.files import digests
 from common.records import Passage, clean
 from datamodules.world.world import WorldConfig, generate
 from models.context_tokenizer import ContextEncoder
+from models.cross_encoder import RelevanceEstimator
 from models.pretrained import MINILM, resolve
 from models.t5.from_scratch import T5Sizes, random_t5
 from models.t5.tokenizer_training import train_tokenizer
@@ -74,6 +75,8 @@ def test_ids_are_where_t5_has_them(tokenizer, folder) -> None:
         assert tokenizer.encode(word) == [tokenizer.convert_tokens_to_ids(f"▁{word}"), 1]
         assert tokenizer.tokenize(f"so {word} it is").count(f"▁{word}") == 1
     assert tokenizer("a", "b")["input_ids"].count(1) == 2
+    pair = ("where was he born?", Passage.of(*PASSAGES[3]))
+    assert torch.tensor(RelevanceEstimator.build(str(folder)).scores([pair])).isfinite().all()
     config = AutoModelForSeq2SeqLM.from_pretrained(folder).config
     assert (config.vocab_size, config.dropout_rate) == (size, 0)
     assert (config.decoder_start_token_id, config.pad_token_id, config.eos_token_id) == (0, 0, 1)

@@ -95,6 +95,7 @@ def test_the_command_measures_what_the_system_and_the_baseline_answer(folder: Pa
     assert figures["recall", "RE", "R@1 %"] == pytest.approx(100 * np.mean(first), abs=1e-3)
     assert cells(out, "paper")["recall", "RE-RAG base", "R@1 %"] == 59.5
     told = report(out)
+    assert told["judge"] is None
     assert told["study"]["threshold_source"] == "exported"
     assert told["study"]["baseline"] == {"serving": "baseline", "temperature": 0.25}
 
@@ -130,16 +131,18 @@ def test_every_row_equals_the_system_asked_alone(folder: Path, marginal: Any, ot
         given = rows if others_first else dict([*rows.items()][::-1])
         found = ask_rows(given, [*asked(folder), *unknown], Memo())
         assert list(rows) == [*ABLATION]
-        pools = [CandidateSet.of(answer.notes[FOR_STUDY], 1.0, 0.5) for answer in found["Baseline"]]
+        pools = [CandidateSet.of(answer.notes[FOR_STUDY], 2.0, 0.5) for answer in found["Baseline"]]
         for row, (order, weights) in ABLATION.items():
             refusing = {"abstain": row == FULL, "threshold": threshold, "order": order, "weights": weights}
-            alone = ReRag(retriever, folder / "joint", 7, **options, **refusing, temperature=1.0)
+            alone, cooler = (
+                ReRag(retriever, folder / "joint", 7, **options, **refusing, temperature=each) for each in (1.0, 2.0)
+            )
             for each, expected in zip(found[row], alone.answer([*asked(folder), *unknown]), strict=True):
                 assert counted(each) == counted(expected)
                 scores = [hit.score for hit in expected.evidence]
                 assert [hit.score for hit in each.evidence] == model_close(scores)
                 assert each.logprob == (expected.logprob and model_close(expected.logprob))
-            for each, pool in zip(found[row], pools, strict=True):
+            for each, pool in zip(cooler.answer([*asked(folder), *unknown]), pools, strict=True):
                 read = pool.read(order, weights, 3, marginal)
                 assert each.logprob is None or (each.text, each.logprob) == (read.text, model_close(read.logprob))
         assert len({answer.text for answer in found[FULL]}) > 2

@@ -36,6 +36,14 @@ def test_a_repeated_pair_is_scored_once_and_chunks_change_nothing(estimator, mon
     assert list(chain(*chunked)) == model_close(list(chain(*whole)))
 
 
+def test_a_long_query_is_judged_by_its_beginning(bm25: Bm25Retriever, serving: Path, estimator) -> None:
+    long = " ".join([QUERIES[0], *(passage.text for passage in PASSAGES)])
+    (hits,) = RerankedRetriever(bm25, serving, candidates=4, device="cpu").search([long], 4)
+    words = long.replace(".", " . ").split()  # one word or mark is one token of this tokenizer
+    beginning = " ".join(words[: estimator.encode.max_tokens // 2])
+    assert [hit.score for hit in hits] == model_close(estimator.scores([(beginning, hit.passage) for hit in hits]))
+
+
 def test_equal_scores_keep_the_given_order() -> None:
     found = [Ranked(PASSAGES[n], 1.0) for n in (1, 0, 2)]
     flat = SimpleNamespace(scores=lambda pairs: [0.0] * len(pairs))
