@@ -181,9 +181,8 @@ def method_tables(
             scored[name].values[FALL] = scored[whole][precision] - scored[name][precision]
         of_paper = _of_paper(paper, (4,), [*columns, FALL])
         tables.append(_table("ablation", heading, shown, [*columns, FALL], bootstrap, of_paper))
-        tables[
-            -1
-        ].note = f"Fall of {precision}, points: on these questions; the paper's is the mean over its data sets."
+        note = f"Fall of {precision}, points: on these questions; the paper's is the mean over its data sets."
+        tables[-1].note = note
         tables += _differences("ablation", "Each strategy left out", shown, columns, bootstrap, (whole,))
     return tables
 
