@@ -52,10 +52,10 @@ quickstart-all: install  ## All five quickstarts, then the five systems and plai
 reproduce-lm: install  ## Real data with a real language model: LM=FOLDER_OR_HUB_ID, DATA=FOLDER, STAGE=NAME for one stage (half an hour to two hours each on one core)
 	@PYTHON=$(BIN)/python bash scripts/reproduce_lm.sh
 
-test: install  ## The fast tests, or those that MARKED selects: no network, no GPU, about 8 minutes on 2 cores
+test: install  ## The fast tests, or those that MARKED selects: no network, no GPU, about 5 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(if $(MARKED),-m "$(MARKED)")
 
-test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 4 minutes on 2 cores
+test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 3 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "whole_run"
 
 test-slow: install  ## What takes more than half a minute each

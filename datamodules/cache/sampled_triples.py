@@ -95,10 +95,6 @@ class SampledTriples:
         """Of a batch of some triples; the other fields are those of `TripleBatch`."""
         return TripleRequest(self.numbers(rows), self.positive[rows], weight, step_triples, rows)
 
-    def encoded(self, row: int) -> list[int]:
-        """Token ids of a triple."""
-        return self.texts.encoded(self.numbers([row]))[0]
-
     def _example(self, row: int) -> Triple:
         question, known = self._candidates.whole(int(self._drawn["question"][row]))
         first, second = (known[number] for number in self._drawn["passages"][row].tolist())

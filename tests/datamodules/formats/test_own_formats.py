@@ -110,7 +110,11 @@ def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_
 
 @pytest.mark.parametrize("given", ["corpus ids", "texts", "passages"])
 def test_a_judgement_below_one_is_relevant_and_a_share_of_the_highest(given, tmp_path) -> None:
-    labels = {"Which?": {"a": 1, "b": 0.5, "c": 0.25, "d": 0}, "Alone?": {"b": 0.5}, "Another?": {"d": 0, "b": "0.5"}}
+    labels = {
+        "Which?": {"a": True, "b": 0.5, "c": 0.25, "d": 0},
+        "Alone?": {"b": 0.5},
+        "Another?": {"d": 0, "b": "0.5"},
+    }
     texts = {id_: f"the text of the passage {id_}" for id_ in "abcd"}
     corpus = source(tmp_path, as_lines([{"id": i, "text": t} for i, t in texts.items()]), "corpus.jsonl")
     rows: list[dict[str, object]] = []

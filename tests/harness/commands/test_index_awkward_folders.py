@@ -61,6 +61,7 @@ def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> No
         "scanned.pdf": pdf(lambda canvas: canvas.rect(72, 72, 200, 200, fill=1)),
         "blank.md": " \n\n ",
         "noise.pdf": os.urandom(4000),
+        "archive": b"PK\x03\x04" + bytes(99),
         "program.py": "print('no document')\n",
         "picture.png": PNG,
         ".hidden.md": manual("Hidden"),
