@@ -183,6 +183,10 @@ def test_the_passage_is_truncated_and_a_question_that_leaves_it_no_room(minilm) 
     assert minilm.cut_note("word " * 30) == "reads the first 22 of the question's 30 tokens"
 
 
+def test_a_new_head_begins_with_the_usual_share_of_each_label(selector) -> None:
+    assert selector.network.classifier.bias.sigmoid().tolist() == pytest.approx([PRIOR[each] for each in LABELS])
+
+
 def test_scores_are_those_of_each_pair_alone(selector) -> None:
     bias = selector.network.classifier.bias  # a new head begins with the usual share of each label
     assert bias.sigmoid().tolist() == pytest.approx([PRIOR[each] for each in LABELS])
