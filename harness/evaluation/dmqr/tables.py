@@ -256,5 +256,5 @@ def _table(
         row: [*cells[row], Cell(each.queries), Cell(each.passages)] for row, each in scored.items()
     }
     of_paper: dict[str, Cells] = {row: [*(own[place] for place in known), None, None] for row, own in paper.items()}
-    shown = (*(f"{columns[place]} %" for place in known), "queries", "passages")
-    return ReportTable(name, title, shown, rows, of_paper)
+    shown = [columns[place] + (", points" if columns[place] == FALL else " %") for place in known]
+    return ReportTable(name, title, (*shown, "queries", "passages"), rows, of_paper)

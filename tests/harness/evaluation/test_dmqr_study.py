@@ -87,7 +87,7 @@ def test_every_row_is_a_system_s_answers(bm25: Bm25Retriever, tmp_path: Path, re
         shown = [[hit.passage.id for hit in answer.evidence] for answer in found.systems[name]]
         assert [record["rows"][name]["passages"] for record in found.findings.records] == shown  # type: ignore[index]
     own_precision, without = (value(found, "ablation", row, "P@4 %") for row in ("DMQR-RAG", "w/o kwr"))
-    assert value(found, "ablation", "w/o kwr", "fall %") == pytest.approx(own_precision - without)
+    assert value(found, "ablation", "w/o kwr", "fall, points") == pytest.approx(own_precision - without)
     passages = np.mean([len(hits) for hits in bm25.search([q.text for q in ASKED], 20)])
     assert value(found, "methods", "OQR deep", "passages") == pytest.approx(passages)
 
@@ -185,7 +185,7 @@ def test_the_paper_s_figures(bm25: Bm25Retriever, tmp_path: Path, paper: Any, fi
     cells = dict(zip(methods.columns, methods.paper["OQR (Table 2)"], strict=True))
     assert (cells["H@5 %"], cells[other] is None) == (Cell(first), False)
     assert methods.paper["RQ-RAG (Table 2)"][methods.columns.index("H@5 %")] is None
-    fall = ablation.columns.index("fall %")
+    fall = ablation.columns.index("fall, points")
     assert [ablation.paper[f"{row} (Table 4)"][fall] for row in ("Ours", "w/o PAR")] == [None, Cell(1.34)]
     assert ablation.rows["DMQR-RAG"][fall] is None
     assert not found.tables[0].paper  # DR-RAG's on the same data set

@@ -26,9 +26,8 @@ def read(found: Any) -> Any:
         body(finish="eos_token"),
         body([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Paris"}]),
         body([{"type": "text", "text": "Par"}, {"type": "output_text", "text": "is"}]),
-        *map(
-            body, ("<think>\nLyon? No.\n</think>\n\nParis", "Lyon? No.\n</think>\n\nParis")
-        ),  # the template opens the second
+        body("<think>\nLyon? No.\n</think>\n\nParis"),
+        body("Lyon? No.\n</think>\n\nParis"),  # the chat template has opened it
         *map(body, ("<think>a</think><think>b</think> Paris", "[THINK]a[/THINK]Paris", "<Thinking>a</Thinking> Paris")),
         body(usage={"prompt_tokens": 5.0, "completion_tokens": 3}),
         b"\xef\xbb\xbf" + json.dumps(body()).encode(),
