@@ -22,6 +22,7 @@ from harness.serving.worker import ServingLimits, Work, tokens_of
 
 if TYPE_CHECKING:
     from models.cross_encoder import RelevanceEstimator
+    from models.rerag.base_order import BaseOrder
 
 Follower = Callable[[str, Answer], None]
 
@@ -41,6 +42,7 @@ class Reranker:
     size: Callable[[str, Sequence[Passage]], int]
     least_passages: int = 1
     most_passages: int = 1000
+    base_order: "BaseOrder | None" = None  # what the retriever's scores of a request add
 
 
 def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
@@ -50,7 +52,10 @@ def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
         queries = [shortened(estimator, query) for query, _ in requests]
         return relevance(estimator, queries, [passages for _, passages in requests])
 
-    return Reranker(scores, lambda query, own: sum(tokens_of(query, each.title, each.text) for each in own))
+    def size(query: str, own: Sequence[Passage]) -> int:
+        return sum(tokens_of(query, each.title, each.text) for each in own)
+
+    return Reranker(scores, size, base_order=estimator.base_order)
 
 
 def by_pairs(classifier: Any) -> Reranker:

@@ -22,13 +22,14 @@ from models.cross_encoder import FORMATS, KIND, TRUE_FALSE, RelevanceEstimator, 
 from models.devices import compute_dtype, resolve_device
 from models.lora import adapters_of, save_adapter
 from models.prompt_tokenizer import PromptEncoder
+from models.rerag.base_order import BaseOrder, base_order_of
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import GENERATOR as GENERATOR
 from models.rerag.generator import Generator
 from models.rerag.parts import load_generator
 from models.serving_manifest import CURE, manifest_sha256, read_manifest, write_manifest
 
-Relevance = Literal["estimator", "retriever", "uniform"]  # what weighted the contexts while the generator was trained
+Relevance = Literal["estimator", "sum", "retriever", "uniform"]  # what weighted the contexts in training
 BASE = "base"
 FIELDS = {
     "parts": dict,
@@ -60,6 +61,7 @@ class ReRagModel:
     refusal_cost: float | None = None  # cost of a wrong refusal in wrong answers; None: chosen by F1
     relevance: Relevance | None = None  # None: exported by a release that did not record it
     retriever_temperature: float | None = None  # T of P_R = softmax(S / T); None unless relevance is `retriever`
+    base_order: BaseOrder | None = None  # None unless relevance is `sum`
 
     @classmethod
     def of(
@@ -109,6 +111,7 @@ class ReRagModel:
             calibration=asdict(self.calibration),
             refusal_threshold=self.refusal_threshold,
             max_answer_tokens=self.max_answer_tokens,
+            base_order=self.base_order and self.base_order.content,
             **{name: getattr(self, name) for name in LATER_FIELDS},
             **facts,
         )  # fmt: skip
@@ -154,9 +157,11 @@ class ReRagModel:
                                                and (serving / name).is_dir()])
             for base in sorted({part["base"] for part in parts.values() if "base" in part})
         }  # fmt: skip
+        base_order = base_order_of(serving, manifest)
         if ESTIMATOR in parts:
             part = parts[ESTIMATOR]
             estimator = load_estimator(serving, part, lms.get(part.get("base", ""))).eval().to(where)
+            estimator.base_order = base_order
         if GENERATOR in parts:
             part, prefix = parts[GENERATOR], manifest["answer_prefix"]
             if lm := lms.get(part.get("base", "")):
@@ -175,6 +180,7 @@ class ReRagModel:
             manifest["refusal_threshold"],
             manifest["max_answer_tokens"],
             **{name: manifest[name] for name in LATER_FIELDS},
+            base_order=base_order,
         )
 
 
