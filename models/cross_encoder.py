@@ -19,6 +19,7 @@ from common.progress import Progress
 from common.ranges import Precision
 from common.records import Passage
 from common.sealed_json import check_fields
+from models.base_order import BaseOrder, base_order_of
 from models.bigbird.attention import freeze_pooler, fuse
 from models.causal_lm import CausalLanguageModel, is_causal, next_logits
 from models.causal_part import computing, load_adapted, load_causal, save_causal, use_of
@@ -34,7 +35,6 @@ from models.pair_export import log_odds_of, output_layer, pair_tokenizer, save_o
 from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.prompt_tokenizer import PROMPT_FORMATS, PromptEncoder, PromptFormat
-from models.rerag.base_order import BaseOrder, base_order_of
 from models.sdpa import train_fast_on_cpu
 from models.serving_manifest import CURE, MANIFEST, FromServing, manifest_sha256, read_manifest
 from models.text_formats import label_tokens

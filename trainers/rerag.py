@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from common.errors import ArtifactError, UserError
 from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
+from models.base_order import BaseOrder
 from models.calibration import Calibration
 from models.causal_part import reads_prompts
 from models.context_tokenizer import ContextEncoder, is_packed, no_labels
@@ -22,7 +23,6 @@ from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
 from models.lora import Lora
 from models.pretrained import base_model
 from models.prompt_tokenizer import PromptEncoder
-from models.rerag.base_order import BaseOrder
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.model import GENERATOR, Relevance, ReRagModel
@@ -69,7 +69,7 @@ class ReRagTrainer(RunModule):
         generator: The same for the generator: a T5, a causal LM, or an earlier run, of which the generator is taken;
             null for none. If both name the same causal LM, it is loaded once, and each trains an adapter of its own.
         relevance: What weights the contexts: `estimator`; `sum`, its logit and the scores that the data files give
-            (`models.rerag.base_order`), whose weight is trained, too; without one `retriever`, P_R = softmax(score / T)
+            (`models.base_order`), whose weight is trained, too; without one `retriever`, P_R = softmax(score / T)
             of these scores (the baseline of the paper's Table 7), or `uniform`. When null: the estimator if there is
             one, else uniform.
         retriever_temperature: T of P_R, and 1 / weight at the start of `sum`; fitted on training questions when null.
@@ -148,6 +148,7 @@ class ReRagTrainer(RunModule):
         self.save_hyperparameters()
         self.text, self.loss, self.optimizer, self.abstention = text, loss, optimizer, abstention
         self.validation, self.lora = validation, lora
+        self.base_log_scale: nn.Parameter | None = None  # of `base_weight`
         self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
         self.last_summary = Summary({})
         self.last_validated: list[QuestionScores] = []

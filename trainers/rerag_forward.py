@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from datamodules.examples.context_sets import Bucket, ContextBatch
+from models.base_order import below_best
 from models.cross_encoder import RelevanceEstimator
-from models.rerag.base_order import below_best
 from models.rerag.generator import Generator
 from trainers.rerag_frozen import FrozenGenerator
 
@@ -45,7 +45,7 @@ def score_contexts(
         retriever_temperature: Divides the retriever's scores, which then are the relevance logits; None for those of
             the estimator, or zeros without one.
         base_weight: Of the retriever's scores beside the estimator's logits, nats per unit of score: see
-            `models.rerag.base_order`.
+            `models.base_order`.
     """
     width = batch.real_BN.shape[1]
 

@@ -20,9 +20,9 @@ from common.fitted_files import CURE, FittedFile
 from models.serving_manifest import manifest_sha256
 
 if TYPE_CHECKING:
+    from models.base_order import BaseOrder
     from models.calibration import Calibration
     from models.cross_encoder import RelevanceEstimator
-    from models.rerag.base_order import BaseOrder
 
 Order = Callable[[Sequence[float], Sequence[float]], list[float]]  # logits and the retriever's scores -> their sums
 _FIELDS = {

@@ -21,8 +21,8 @@ from harness.selection.algorithms import log_odds_of
 from harness.serving.worker import ServingLimits, Work, tokens_of
 
 if TYPE_CHECKING:
+    from models.base_order import BaseOrder
     from models.cross_encoder import RelevanceEstimator
-    from models.rerag.base_order import BaseOrder
 
 Follower = Callable[[str, Answer], None]
 

@@ -33,8 +33,8 @@ from models.token_count import tokens_read
 
 if TYPE_CHECKING:
     from harness.indexing.sentence_encoder import SentenceEncoder
+    from models.base_order import BaseOrder
     from models.calibration import Calibration
-    from models.rerag.base_order import BaseOrder
     from models.rerag.marginal_reader import MarginalReading
 
 UNANSWERABLE = "unanswerable"

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 
 from common.ranges import Precision
 from common.sealed_json import check_fields
+from models.base_order import BaseOrder, base_order_of
 from models.calibration import Calibration
 from models.causal_part import load_adapted, save_causal
 from models.context_tokenizer import is_packed, text_format
@@ -22,7 +23,6 @@ from models.cross_encoder import FORMATS, KIND, TRUE_FALSE, RelevanceEstimator, 
 from models.devices import compute_dtype, resolve_device
 from models.lora import adapters_of, save_adapter
 from models.prompt_tokenizer import PromptEncoder
-from models.rerag.base_order import BaseOrder, base_order_of
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import GENERATOR as GENERATOR
 from models.rerag.generator import Generator

@@ -13,7 +13,7 @@ from datamodules.formats.reading import read_questions
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.rerank import RerankedRetriever
 from harness.systems.rerag import ReRag
-from models.rerag.base_order import BaseOrder, below_best
+from models.base_order import BaseOrder, below_best
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.runs import fit_here, metrics

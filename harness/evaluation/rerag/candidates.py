@@ -17,7 +17,7 @@ from harness.systems.rerag import RankedCandidates, Ranker, Source, best_first
 from models.rerag.marginal_reader import AnswerMatrix, AnyMarginal, MarginalReading
 
 if TYPE_CHECKING:
-    from models.rerag.base_order import BaseOrder
+    from models.base_order import BaseOrder
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ from harness.systems.dmqr import Dmqr
 from harness.systems.drrag import DrRag
 from harness.systems.rerag import ReRag
 from harness.systems.retrieve_read import RetrieveRead
-from models.rerag.base_order import BaseOrder
+from models.base_order import BaseOrder
 from models.rerag.model import ReRagModel
 from tests.helpers.browser import dumped, needs_chromium
 from tests.helpers.http_server import listening
