@@ -45,7 +45,7 @@ def score(
     device: str = "auto",
     precision: Precision = "auto",
     retriever: Retriever | None = None,
-    candidates: PositiveInt = 20,
+    candidates: PositiveInt | None = None,
 ) -> None:
     """Write a copy of a question file in which every passage has a score: the encoder's cosine with the question.
 
@@ -62,10 +62,10 @@ def score(
         device: Device of the encoder: auto, cpu or cuda.
         precision: Of the encoder: auto (bf16 where the device has it in hardware), fp32 or bf16.
         retriever: Finds other passages, with its scores; a passage that holds an answer is relevant then.
-        candidates: Passages of each question that it finds.
+        candidates: Passages of each question that it finds; 20 when omitted.
 
     Raises:
-        UserError: If both an encoder and a retriever are given.
+        UserError: If both an encoder and a retriever are given, or candidates without a retriever.
     """
     from hashlib import sha256
 
@@ -86,6 +86,9 @@ def score(
     check_unless_shared(SCORED, out)
     if retriever is not None and encoder is not None:
         raise UserError("give encoder, which scores the passages of the file, or retriever, which finds others.")
+    if retriever is None and candidates is not None:
+        raise UserError("candidates is of a retriever: give one, or omit it.")
+    candidates = candidates or 20
     load(retriever)
     model = SentenceEncoder(encoder or MINILM, device, precision=precision) if retriever is None else None
     name = model.name if model else scorer_name(retriever)

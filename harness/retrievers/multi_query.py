@@ -207,7 +207,7 @@ class MultiQueryRetriever:
         from models.cross_encoder import load_scorer
 
         scorer = load_scorer(self.serving, self.device, self.precision)
-        order_of(self.prior, scorer, None, "fusion rerank")
+        order_of(self.prior, scorer, lambda: None, "fusion rerank")
         return scorer
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:

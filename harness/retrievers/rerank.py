@@ -1,7 +1,7 @@
 """Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and system."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,7 +130,7 @@ class RerankedRetriever:
         from models.cross_encoder import load_scorer
 
         estimator = load_scorer(self.serving, self.device, self.precision)
-        order_of(self.prior, estimator, scorer_name(self.retriever), "the retriever")
+        order_of(self.prior, estimator, partial(scorer_name, self.retriever), "the retriever")
         return estimator
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:

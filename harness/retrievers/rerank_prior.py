@@ -94,14 +94,15 @@ PRIOR = FittedFile("a file of a rerank prior", _prior, _FIELDS)
 
 
 def order_of(
-    prior: RerankPrior | None, estimator: "RelevanceEstimator | None", source: str | None, whose: str
+    prior: RerankPrior | None, estimator: "RelevanceEstimator | None", source: Callable[[], str | None], whose: str
 ) -> "RerankPrior | BaseOrder | None":
     """What makes the order in which candidates were found count: a prior, or what the estimator was trained with.
 
     Args:
         prior: Given.
         estimator: Of the logits.
-        source: Whose scores the candidates have; None if some have none.
+        source: Says whose scores the candidates have; None if some have none. Asked only for a base order, since a
+            retriever may load its encoder to say it.
         whose: Of what, for the message.
 
     Raises:
@@ -112,7 +113,7 @@ def order_of(
         return prior
     if prior is not None:
         raise UserError("this estimator was trained with a base order, which takes the place of a prior: omit prior.")
-    base.check(source, whose)
+    base.check(source(), whose)
     return base
 
 

@@ -313,13 +313,16 @@ class ReRag:
     def _order(self, question: Question) -> "RerankPrior | BaseOrder | None":
         """What is added to the logits of a question's candidates."""
         source = self.source(question)
-        names: dict[Source, Callable[[], str | None]] = {
-            "retriever": lambda: scorer_name(self.retriever),
-            "given": lambda: question.source.scored_by,
-            "cosine": lambda: self.encoder().name if self.encoder is not None else None,
-        }
+
+        def scored_by() -> str | None:
+            if source == "retriever":
+                return scorer_name(self.retriever)
+            if source == "given":
+                return question.source.scored_by
+            return self.encoder().name if self.encoder is not None else None
+
         whose = "the retriever" if source == "retriever" else f"question {question.id!r}"
-        order = order_of(self.prior, self.model.estimator, names[source](), whose)
+        order = order_of(self.prior, self.model.estimator, scored_by, whose)
         return None if order is self.prior and source == "cosine" else order
 
     def _selected(self, question: Question, found: list[Ranked], logits: Sequence[float]) -> RankedCandidates:
