@@ -22,6 +22,7 @@ Normalize = Callable[[str], str]
 
 _PUNCTUATION = frozenset(string.punctuation)
 _TRIVIAQA_PUNCTUATION = _PUNCTUATION | frozenset("\u2018\u2019\u00b4`")  # curly quotes, acute, grave
+_OF_NO_PASSAGE = frozenset(("yes", "no", "true", "false", "noanswer", "no answer"))  # words of any text
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ASCII_TOKENS = re.compile(r"[a-z0-9]+|[!-~]").findall
 # Letters and marks of the scripts without blanks between words, and of Korean, which writes particles on to words:
@@ -145,8 +146,25 @@ def inclusion(prediction: str, golds: Sequence[str], normalize: Normalize = squa
     return float(any(gold in predicted if gold else not predicted for gold in normalized))
 
 
+def findable(answers: Sequence[str]) -> list[str]:
+    """The answers that has-answer looks for: not yes, no, true, false and noanswer, which a passage says of anything.
+
+    A question without one is none that has-answer says something about.
+    """
+    return [answer for answer in answers if squad(answer) not in _OF_NO_PASSAGE]
+
+
+def one_character(answers: Sequence[str]) -> bool:
+    """Whether has-answer looks for answers of one letter or digit alone, which many passages have by chance."""
+    looked_for = findable(answers)
+    signs = [sum(map(str.isalnum, nfkc(answer))) for answer in looked_for]
+    return max(signs, default=0) == 1 and not any(map(is_unspaced, looked_for))
+
+
 def has_answer(text: str, answers: Sequence[str]) -> bool:
     """Whether a passage contains one of the answers, by DPR's rule (`qa_validation.py`, match type "string").
+
+    Answers that are not `findable` are in no passage.
 
     Both are NFD-normalized, split into tokens (runs of letters, digits and marks, or other single visible characters)
     and lower-cased; the answer's tokens must occur contiguously.  Titles are not searched.  No tokens, no match. DPR is
@@ -215,7 +233,7 @@ def _without_joiners(text: str) -> str:
 @functools.lru_cache(maxsize=4096)  # a question's answers are looked for in many passages, one after the other
 def _answer_tokens(answer: str, by_characters: bool) -> tuple[list[str], list[str]]:
     """The tokens of an answer, and each as it is a part of the `_folded` text that holds it."""
-    tokens = _tokens(answer, by_characters)
+    tokens = _tokens(answer, by_characters) if findable([answer]) else []
     return tokens, [token.casefold() for token in tokens]
 
 

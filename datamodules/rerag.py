@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from common.answer_metrics import findable, one_character
 from common.errors import DataError, UserError
 from common.ranges import NonNegativeInt, OpenShare, PositiveInt, Share
 from common.records import Passage, Question
@@ -293,13 +294,29 @@ class ReRagData(QuestionData):
         cut = max(encode.inputs_cut_of(rows) for encode in self.module.encoders)
         return f"{cut} of the first {len(rows)}"
 
+    def _short_answers(
+        self, yes_no: int, short_Q: NDArray[np.bool_], relevant_Q: NDArray[np.int64]
+    ) -> dict[str, object]:
+        """What has-answer says nothing about, and little; empty where it labels none of these contexts."""
+        if self.labels != "has_answer":
+            return {}
+        counts: dict[str, object] = {"questions_of_yes_or_no_without_labels": yes_no} if yes_no else {}
+        if short_Q.any():
+            counts["questions_with_answers_of_one_character"] = int(short_Q.sum())
+            counts["relevant_contexts_without_these"] = (
+                f"{relevant_Q[~short_Q].sum()} of {self.counts[~short_Q].sum()} by {self.labels}"
+            )
+        return counts
+
     def _audit(
         self, questions: CachedQuestions, relevant: NDArray[np.int64], read: int, held_out: int
     ) -> dict[str, object]:
-        kinds, answers, cut = Counter[str](), 0, 0
+        kinds, answers, cut, yes_no, short = Counter[str](), 0, 0, 0, []
         for question in questions.without_passages():
             kinds[question.kind or "unnamed"] += 1
             answers += len(question.answers)
+            yes_no += bool(question.answers) and not findable(question.answers)
+            short.append(one_character(question.answers))
             cut += any(encode.cut_note(question.text) for encode in self.module.encoders)
         return {
             "questions": len(questions),
@@ -310,6 +327,7 @@ class ReRagData(QuestionData):
             "contexts_per_question": dict(sorted(Counter(self.counts.tolist()).items())),
             "questions_without_a_relevant_context": int((relevant == 0).sum()),
             "relevant_contexts": f"{relevant.sum()} of {self.counts.sum()} by {self.labels}",
+            **self._short_answers(yes_no, np.array(short), relevant),
             "answers_per_question": round(answers / len(questions), 2),
             "validation_questions": len(self.validation_sets),
             "validation_questions_skipped": held_out - len(self.validation_sets),

@@ -30,11 +30,12 @@ from datamodules.cache.checked_rows import CheckedRows, RowWriter, kept_rows, op
 from datamodules.cache.content_digests import content_digest
 from datamodules.cache.records import Records, RecordWriter
 from datamodules.cache.unused_caches import remove_unused
+from datamodules.formats.open_data import versions_of
 
 DEFAULT = "cache/questions"
 # Of all that is stored. Increase it when something that is stored changes for the same files and options, as
 # tests/datamodules/cache/test_format.py shows: the code that computes it is no part of the key.
-FORMAT = 5
+FORMAT = 6
 RECORDS, OF_ALL_VERSIONS = f"records.{FORMAT}", "records.*"
 WAIT_SECONDS = 24 * 3600.0  # for another process that stores the same files
 _DIGITS = 32  # of a SHA-256 in names
@@ -113,7 +114,7 @@ def stored(
         writer.finish(write(writer))
 
     digests = [content_digest(file, cache) for file in inputs] if cache is not None else []
-    name = fingerprint([FORMAT, digests, key])[:_DIGITS]
+    name = fingerprint([FORMAT, digests, key, versions_of(inputs) if cache is not None else {}])[:_DIGITS]
     if cache is None or not is_large(inputs):
         return CachedRecords(rows_in_memory(write_all), name, None)
     folder = Path(cache) / name

@@ -10,7 +10,7 @@ from common.sealed_json import fingerprint
 from datamodules.cache.content_digests import content_digest
 from datamodules.cache.record_cache import DEFAULT
 from datamodules.examples.data_files import QuestionDataFile, paths_of
-from datamodules.formats.open_data import content_files
+from datamodules.formats.open_data import content_files, versions_of
 
 
 @dataclass
@@ -81,5 +81,6 @@ class SearchResults:
             asdict(self._search),
             asdict(source),
             [content_digest(file, self._cache) for file in files],
+            versions_of(files[len(read) :]),
         ]
         return str(Path(self._cache).parent / "searched" / f"{self._command}-{fingerprint(key)[:16]}.jsonl")

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from common.errors import DataError
 from datamodules.formats import row_fields as fields
-from datamodules.formats.row_counts import LEFT_OUT, RowCounts, RowKind
+from datamodules.formats.cells import Cell, is_null
+from datamodules.formats.row_counts import LEFT_OUT, REPEATED_HEADER, RowCounts, RowKind
 from datamodules.formats.row_fields import EmptyFieldError, Row
 
 Record = TypeVar("Record")
@@ -38,8 +39,14 @@ def converted(
     read, left_out = False, ""
     for place, row in found:
         counts.here, counts.row = (source, place), row
+        if _is_header(row):
+            counts.add(REPEATED_HEADER)
+            continue
+        for name, value in row.items():
+            if value is not None and is_null(value):
+                counts.add(RowKind(f"a cell {str(value).strip()} of the column {name!r}", "read as empty"))
         try:
-            with fields.left_out() as parts:
+            with fields.noting() as noted:
                 record = convert(row)
         except EmptyFieldError as error:
             counts.add(RowKind(f"a row whose {error}", LEFT_OUT))
@@ -48,10 +55,15 @@ def converted(
         except DataError as error:
             remedy = cure if isinstance(cure, str) else cure(row, not read)
             raise DataError(f"{source}, {place}: {error}. {remedy}") from error
-        for part in parts:
-            counts.add(RowKind(part, LEFT_OUT))
+        for kind in noted:
+            counts.add(kind)
         read = True
         yield record
     if some and left_out and not read:
         remedy = cure if isinstance(cure, str) else cure({}, True)
         raise DataError(f"{source}: every row is left out, as {left_out}. {remedy}")
+
+
+def _is_header(row: Row) -> bool:
+    """Whether a row of a table has the names of its columns, as where tables were joined."""
+    return any(row.values()) and all(isinstance(value, Cell) and value.strip() == name for name, value in row.items())

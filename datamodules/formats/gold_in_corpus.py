@@ -8,6 +8,7 @@ from functools import cache
 from common.errors import DataError, UserError
 from common.progress import say
 from common.records import Passage, Question, clean
+from datamodules.formats.cells import whole
 from datamodules.formats.reading import read_joined_questions, read_passages
 from datamodules.formats.row_counts import RowCounts
 
@@ -55,14 +56,19 @@ def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Ques
 def _with_corpus(
     questions: Iterator[Question], again: Iterator[Question], source: str, corpus: str
 ) -> Iterator[Question]:
-    ids = {each for question in questions for id_ in _named(question) for each in (clean(id_), *parts(id_))}
+    named = (each for question in questions for id_ in _named(question) for each in (clean(id_), *parts(id_)))
+    ids = {form for each in named for form in (each, whole(each))}
     found: dict[str, dict[str, Passage]] = {}  # own id -> its passages by id
+    by_number: dict[str, dict[str, Passage]] = {}  # the same of ids such as 3.0, by 3
     if not ids:
         _say_once(f"{source} names no gold passage by the ids of a corpus: {corpus} is not used.")
     else:
         for passage in read_passages(CORPUS_LAYOUT, [corpus], repeated=True):
             if (own := clean(passage.corpus_id)) in ids:
                 found.setdefault(own, {}).setdefault(passage.id, passage)
+            elif (number := whole(own)) in ids:
+                by_number.setdefault(number, {}).setdefault(passage.id, passage)
+        found = by_number | found
     kept, absent = 0, []  # of those that are left out a gold passage that is not there
     for question in again:
         question = replace(question, gold=replace(question.gold, corpus_ids=in_corpus(question.gold.corpus_ids, found)))
@@ -87,14 +93,17 @@ def _with_corpus(
 def in_corpus(ids: Collection[str], corpus: Container[str]) -> tuple[str, ...]:
     """The ids as a corpus has them: a cell whose text is no id of it, and all of whose parts are, is several ids.
 
+    An id is looked up as written, then as a whole number: 3.0, as tables with missing values write it, is 3.
+
     Args:
         ids: As the file of questions gives them; several in one cell may be parted by commas or semicolons.
-        corpus: The ids of the corpus, cleaned.
+        corpus: The ids of the corpus, cleaned, and the whole numbers of those that end in .0.
     """
     found: dict[str, None] = {}
     for id_ in ids:
-        several = clean(id_) not in corpus and all(each in corpus for each in parts(id_))
-        found |= dict.fromkeys(parts(id_) if several else [id_])
+        own = [id_] if clean(id_) in corpus else parts(id_)
+        known = [each if clean(each) in corpus else whole(clean(each)) for each in own]
+        found |= dict.fromkeys(known if all(clean(each) in corpus for each in known) else [id_])
     return tuple(found)
 
 

@@ -9,10 +9,12 @@ import json
 from collections.abc import Iterator
 
 from common.errors import DataError
+from datamodules.formats.cells import nan_is_null
 
 CHUNK_BYTES = 1 << 20
 
 _BOM = codecs.BOM_UTF8
+_JSON = json.JSONDecoder(parse_constant=nan_is_null)
 _BLANKS = frozenset(" \t\r\n\ufeff")  # a byte order mark is within a file if files were joined
 _DELIMITERS = _BLANKS | {",", "]"}
 _LONGEST_LITERAL = len("-Infinity")
@@ -53,7 +55,7 @@ def _lines(file: io.BufferedReader, first: int) -> Iterator[tuple[str, object]]:
             continue
         try:
             text = line.decode()
-            value = json.loads(text)
+            value = _JSON.decode(text)
         except UnicodeDecodeError as error:
             if not line.endswith(b"\n") and error.reason == "unexpected end of data":  # only the last line can be
                 raise TruncatedError from error
@@ -100,7 +102,7 @@ class _Text:
         self.line = line  # line of the cursor, from 1
         self._file = file
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
-        self._parse = json.JSONDecoder().raw_decode
+        self._parse = _JSON.raw_decode
         self._buffer = begun  # text that was read before
         self._cursor = 0
         self._dropped = 0  # removed characters of the buffer's first line

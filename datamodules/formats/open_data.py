@@ -8,8 +8,8 @@ import gzip
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence, Set
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import ExitStack, suppress
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from common.errors import DataError, MissingInputError, UserError
 from common.files import check_seal, parse_json, seal_of
+from datamodules.formats.cells import without_nan
 from datamodules.formats.csv_rows import csv_rows, is_table
 from datamodules.formats.file_kinds import OtherKindError, is_parquet, opened, rereadable
 from datamodules.formats.json_stream import TruncatedError, json_values
@@ -29,8 +30,12 @@ SPLIT = "split"  # field that `FILE:SPLIT` selects by
 HUB = "hf:"  # prefix of a Hugging Face data set, see HUB_FORM
 HUB_FORM = "hf:<id or folder>[:<config>]:<split>"
 
+# How each kind of file is read. Increase the number of a kind when another text or id is read of the same file: stores
+# of its questions are then written anew, and its indexes refused. What records no number is of version 0.
+VERSIONS = {"table": 1, "JSON": 0, "Parquet": 0}
 _TABLES = (".csv", ".tsv", ".tab")
 _ARCHIVES = (".gz", ".bz2", ".xz", ".zip")
+_UNREADABLE = (OtherKindError, DataError, OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _PARQUET_ROWS = 256  # at once, which may have long texts
 
 
@@ -69,6 +74,18 @@ def content_files(source: str) -> list[Path]:
     if source.startswith(HUB):
         return [Path(file["filename"]) for file in _hub_data(source, *_hub_name(source)).cache_files]
     return [rereadable(_existing(source)[0])]
+
+
+def versions_of(files: Iterable[Path]) -> dict[str, int]:
+    """The kinds of files, told by their content, with the version of how each is read."""
+    kinds = {_kind(path) for path in files}
+    return {kind: version for kind, version in VERSIONS.items() if kind in kinds}
+
+
+def versions_by_name(sources: Iterable[str]) -> dict[str, int]:
+    """The kinds of files that may be gone, as `versions_of` of release 0.3 and before: version 0."""
+    names = [_plain_name(Path(file_of(source)[0])) for source in sources]
+    return {"table": 0} if any(name.endswith(_TABLES) for name in names) else {}
 
 
 def has_fields(path: Path, needed: Set[str], more: Set[str]) -> bool:
@@ -162,16 +179,30 @@ def _objects(source: str, values: Iterator[tuple[str, object]]) -> Iterator[tupl
         raise DataError(f"{source} is empty: it holds no rows. Fetch it again.")
 
 
-def _file_values(path: Path) -> Iterator[tuple[str, object]]:
-    name, path = path.name.lower(), rereadable(path)
+def _plain_name(path: Path) -> str:
+    """The name of a file as it would be without an archive, in small letters."""
+    name = path.name.lower()
     for suffix in _ARCHIVES:
         name = name.removesuffix(suffix)
-    if is_parquet(path):
+    return name
+
+
+def _kind(path: Path) -> str:
+    """A key of VERSIONS; empty for a file that cannot be read, or is of another kind, such as those of `datasets`."""
+    if is_parquet(rereadable(path)):
+        return "Parquet"
+    with suppress(*_UNREADABLE), ExitStack() as stack:
+        return "table" if is_table(opened(rereadable(path), stack), _plain_name(path).endswith(_TABLES)) else "JSON"
+    return ""
+
+
+def _file_values(path: Path) -> Iterator[tuple[str, object]]:
+    kind, path = _kind(path), rereadable(path)
+    if kind == "Parquet":
         yield from _parquet_values(path)
         return
     with ExitStack() as stack:
-        file = opened(path, stack)
-        yield from (csv_rows if is_table(file, name.endswith(_TABLES)) else json_values)(file)
+        yield from (csv_rows if kind == "table" else json_values)(opened(path, stack))
 
 
 def _parquet_values(path: Path) -> Iterator[tuple[str, object]]:
@@ -184,7 +215,7 @@ def _parquet_values(path: Path) -> Iterator[tuple[str, object]]:
         with ParquetFile(path) as table:
             found = (row for batch in table.iter_batches(_PARQUET_ROWS) for row in batch.to_pylist())
             for number, row in enumerate(found, 1):
-                yield f"row {number}", row
+                yield f"row {number}", without_nan(row)
     except ArrowException as error:
         raise OtherKindError(f"a corrupt Parquet file ({_first_line(error)}): fetch it again") from error
 
@@ -212,7 +243,7 @@ def _hub_name(source: str) -> tuple[str, str | None, str]:
 
 def _hub_values(source: str, name: str, config: str | None, split: str) -> Iterator[tuple[str, object]]:
     for number, row in enumerate(_hub_data(source, name, config, split), 1):
-        yield f"row {number}", row
+        yield f"row {number}", without_nan(row)
 
 
 def _hub_data(source: str, name: str, config: str | None, split: str) -> "Dataset":

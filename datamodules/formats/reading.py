@@ -38,7 +38,7 @@ from datamodules.formats.row_counts import (
     EMPTY_PASSAGE,
     IN_EARLIER_FILE,
     JOINED,
-    NOT_READ,
+    NOT_SEARCHED,
     REPEATED_ID,
     REPEATED_PASSAGE,
     TITLE_ALONE,
@@ -354,8 +354,16 @@ class _Steps:
         for number, (place, row) in enumerate(found):
             if not number:
                 check_first_row(self._module, self._source, row)
-                _count_unknown(self._module, row, f"{self._source}, {place}", self._counts)
+                self._count_unknown(row_of(self._module, row), f"{self._source}, {place}")
             yield place, row
+
+    def _count_unknown(self, row: Row, place: str) -> None:
+        """Count the fields that a layout of questions of this project does not have, and those beside a passage."""
+        if hasattr(self._module, "FIELDS"):
+            self._counts.add_unknown_fields(row, self._module.FIELDS, name_of(self._module), place)
+        elif not has_questions(self._module):
+            for name in fields.metadata(row, self._module.used_fields(row)) or ():
+                self._counts.add(RowKind(f"a field {name!r}", NOT_SEARCHED), place)
 
     def check_fields(self, row: Row) -> None:
         """Raise DataError if the row lacks a field that all rows have, or that the first one has."""
@@ -430,10 +438,3 @@ def _whose(module: ModuleType, row: Row) -> str:
         if isinstance(first, dict) and all(key(first, field) is not None for field in module.REQUIRED_FIELDS):
             return f"The rows are in its field {name!r}: give a file of these alone, e.g. by jq '.{name}' FILE."
     return f"Is this a {name_of(module)} file? Known layouts: {', '.join(layouts())}."
-
-
-def _count_unknown(module: ModuleType, row: Row, place: str, counts: RowCounts) -> None:
-    """Count the fields that a layout of questions of this project does not have, such as one with a wrong name."""
-    for name in row_of(module, row):
-        if name and name not in getattr(module, "FIELDS", row_of(module, row)):
-            counts.add(RowKind(f"a field {name!r}, which the layout {name_of(module)} does not have", NOT_READ), place)

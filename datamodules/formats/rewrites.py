@@ -2,10 +2,11 @@
 
     rrr        Rewrite-Retrieve-Read (Ma et al. 2023): NAME.source with questions and NAME.target with search queries,
                line by line, several queries of a question separated by ";"; the path names the .source file
-    qrecc      QReCC (Anantha et al. 2021) as AdaQR has it: {conversation: "Q: ... A: ..." lines, question, label}
+    qrecc      QReCC (Anantha et al. 2021): {Context: [turns], Question, Rewrite}; as AdaQR has it:
+               {conversation: "Q: ... A: ..." lines, question, label}
     canard     CANARD (Elgohary et al. 2019): {History: [page title, section title, turns ...], Question, Rewrite}
     rewrites   this project's: {question, rewrite, strategy, history: [turns]}, of which the last two are optional; the
-               case of the names does not count, and in a cell of a table turns are parted by | or are a JSON list
+               case of the names does not count, and in a cell of a table turns are parted by | or are a list
 
 All but rrr are JSON Lines, a JSON list, CSV or TSV, gzip'd or not, or a Hugging Face data set.
 """
@@ -13,7 +14,7 @@ All but rrr are JSON Lines, a JSON list, CSV or TSV, gzip'd or not, or a Hugging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from common.errors import DataError, UserError
@@ -24,8 +25,9 @@ from datamodules.formats.conversion import converted
 from datamodules.formats.open_data import paired_lines, rows
 from datamodules.formats.recognition import AUTO, best_of, fitting
 from datamodules.formats.row_counts import RowCounts
-from datamodules.formats.row_fields import Row
+from datamodules.formats.row_fields import EmptyFieldError, Row
 
+_FIELDS = ("question", "query", "rewrite", "strategy", "history")  # of the layout rewrites
 _TURN = re.compile(r"Q: (.*?) A: (.*)")
 
 
@@ -44,11 +46,15 @@ def _rrr(row: Row, strategy: str) -> RewriteExample:
 
 
 def _qrecc(row: Row, strategy: str) -> RewriteExample:
+    if fields.key(row, "conversation") is None:
+        return _example(row, "Question", "Rewrite", fields.optional_texts(row, "Context"), strategy)
     turns: list[str] = []
     for line in filter(str.strip, fields.text(row, "conversation").split("\n")):
         match = _TURN.fullmatch(line.strip())
         if match is None:
             raise DataError(f"field 'conversation' has the line {line[:60]!r}, not 'Q: ... A: ...'")
+        if line.count(" A: ") > 1:
+            raise EmptyFieldError("field 'conversation' has a line with several ' A: ': which of them parts it?")
         turns += match.groups()
     return _example(row, "question", "label", turns, strategy)
 
@@ -66,7 +72,7 @@ def _example(row: Row, question: str, rewrite: str, turns: list[str], strategy: 
 
 _LAYOUTS = {
     "rrr": _Layout(("source", "target"), "decomposition", _rrr),
-    "qrecc": _Layout(("conversation", "question", "label"), "gqr", _qrecc),
+    "qrecc": _Layout(("conversation|Context", "question|Question", "label|Rewrite"), "gqr", _qrecc),
     "canard": _Layout(("History", "Question", "Rewrite"), "gqr", _rewrites),
     "rewrites": _Layout(("question|query", "rewrite"), "gqr", _rewrites, ANY_CASE=True),
 }
@@ -115,6 +121,10 @@ def _read(
     if layout == AUTO:
         layout = best_of(_LAYOUTS, next(rows(source))[1], source, "rewrites")
     chosen = _LAYOUTS[layout]
+    first = next(found, None)
+    if layout == "rewrites" and first is not None:
+        counts.add_unknown_fields(fields.plain(first[1]), _FIELDS, layout, f"{source}, {first[0]}")
+    found = found if first is None else chain([first], found)
 
     def example(row: Row) -> RewriteExample:
         return chosen.example(row, strategy or chosen.strategy)

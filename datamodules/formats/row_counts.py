@@ -3,7 +3,7 @@
 Empty, repeated and null rows, and those that are too long.  Standard library only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from common.errors import DataError
@@ -16,12 +16,13 @@ class RowKind(NamedTuple):
     outcome: str
 
 
-LEFT_OUT, NOT_READ = "left out", "not read"
+LEFT_OUT, NOT_READ, NOT_SEARCHED = "left out", "not read", "kept with the passage, not searched"
 EMPTY_PASSAGE = RowKind("a passage without title and text", LEFT_OUT)
 TITLE_ALONE = RowKind("a passage with a title and no text", "kept")
 REPEATED_PASSAGE = RowKind("a passage with the title and text of an earlier one", LEFT_OUT)
 CUT_PASSAGE = RowKind("a passage longer than the encoder reads", "cut")
 WITHOUT_GOLD = "a question without a gold answer and a gold passage"
+REPEATED_HEADER = RowKind("a header within a table", LEFT_OUT)
 JOINED = RowKind("a row of an earlier question", "joined with it")
 REPEATED_QUESTION = RowKind("a row with the question of an earlier one", LEFT_OUT)
 REPEATED_REWRITE = RowKind("a row with the question and the rewrite of an earlier one", LEFT_OUT)
@@ -33,7 +34,7 @@ class RowCounts:
     """Counts of unusual rows.
 
     Args:
-        strict: Whether the first one is an error; rows that are joined, and fields that are not read, are none.
+        strict: Whether the first one is an error; rows that are joined, and fields of no layout, are none.
         without_gold: The treatment of a question without gold; None if no gold is needed, so that it is not unusual.
     """
 
@@ -65,10 +66,16 @@ class RowCounts:
             DataError: If strict.
         """
         place = self.place if place is None else place
-        if self.strict and kind != JOINED and kind.outcome != NOT_READ:
+        if self.strict and kind != JOINED and kind.outcome not in (NOT_READ, NOT_SEARCHED):
             raise DataError(f"{place}: {kind.what}. Correct it, or omit strict: it is then {kind.outcome}.")
         before, first = self._found.get(kind, (0, place))
         self._found[kind] = before + count, first
+
+    def add_unknown_fields(self, row: Mapping[str, object], known: Container[str], layout: str, place: str) -> None:
+        """Count the fields of a file's first row that its layout does not have, such as one with a wrong name."""
+        for name in row:
+            if name and name not in known:
+                self.add(RowKind(f"a field {name!r}, which the layout {layout} does not have", NOT_READ), place)
 
     def lines(self) -> list[str]:
         """A line for each kind that was met."""

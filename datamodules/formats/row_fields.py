@@ -2,22 +2,23 @@
 
 Errors name the missing or mistyped field; `datamodules.formats.reading` adds the file and the line.  Alternative names
 are written `"_id|id"`: `_id` if the row has it, else `id`.  A null field counts as absent, since Parquet and Hugging
-Face copies fill absent fields with null.
+Face copies fill absent fields with null.  `datamodules.formats.cells` says what is null in a table.
 """
 
-import ast
 import hashlib
 import json
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from common.errors import DataError
 from common.records import Passage, clean, nfkc
+from datamodules.formats.cells import WORDS_FOR_NONE, Cell, is_null, list_of, structure, whole
+from datamodules.formats.row_counts import LEFT_OUT, RowKind
 
 Row = Mapping[str, object]
-_left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
+_noted: ContextVar[list[RowKind] | None] = ContextVar("noted", default=None)
 
 
 class EmptyFieldError(DataError):
@@ -28,35 +29,46 @@ _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true o
 
 
 @contextmanager
-def left_out() -> Iterator[list[str]]:
-    """Records what the functions below leave out of a row, such as `an item of field 'answers' that is null`."""
-    found: list[str] = []
-    token = _left_out.set(found)
+def noting() -> Iterator[list[RowKind]]:
+    """Records what the functions below find in a row, such as `an item of field 'answers' that is null`, left out."""
+    found: list[RowKind] = []
+    token = _noted.set(found)
     try:
         yield found
     finally:
-        _left_out.reset(token)
+        _noted.reset(token)
+
+
+def note(what: str, outcome: str = LEFT_OUT) -> None:
+    """Record a part of the row that is converted."""
+    if (noted := _noted.get()) is not None:
+        noted.append(RowKind(what, outcome))
 
 
 def is_there(value: object, what: str) -> bool:
     """Whether `value` is not null and no empty text; else it is noted as left out, by `what`."""
-    if value is not None and not (isinstance(value, str) and not clean(value)):
+    if not is_null(value) and not (isinstance(value, str) and not clean(value)):
         return True
-    if (noted := _left_out.get()) is not None:
-        noted.append(f"{what} that is {'null' if value is None else 'empty'}")
+    note(f"{what} that is {'null' if is_null(value) else 'empty'}")
     return False
 
 
-def key(row: Row, field: str) -> str | None:
-    """The first alternative of the field's name that the row has; None if it has none."""
-    return next((name for name in field.split("|") if row.get(name) is not None), None)
+def key(row: Row, field: str, number: bool = False) -> str | None:
+    """The first alternative of the field's name that the row has; None if it has none.
+
+    Args:
+        row: The row.
+        field: Its names.
+        number: Whether it holds ids or numbers, as of `cells.is_null`.
+    """
+    return next((name for name in field.split("|") if not is_null(row.get(name), number)), None)
 
 
 def plain(row: Row) -> Row:
     """The row with plain names; of several that are one then, the first that is not null."""
     named: dict[str, object] = {}
     for name, value in row.items():
-        if named.get(name := plain_name(name)) is None:
+        if is_null(named.get(name := plain_name(name))):
             named[name] = value
     return named
 
@@ -103,6 +115,10 @@ def as_text(value: object, what: str) -> str:
     """
     if not isinstance(value, str):
         raise DataError(f"{what} is {json_name(value)}, not a string")
+    if isinstance(value, Cell):
+        if value.strip() in WORDS_FOR_NONE:
+            note(f"{what} that is {value.strip()!r}", "read as this text")
+        value = str(value)
     try:
         value.encode()
     except UnicodeEncodeError as error:  # "\ud800" is valid JSON, but not a character
@@ -111,32 +127,32 @@ def as_text(value: object, what: str) -> str:
 
 
 def as_id(value: object, what: str) -> str:
-    """`value`, an id, as a string: 7 and "7" are the same id.
+    """`value`, an id, as a string: 7, 7.0 and "7" are the same id.
 
     Raises:
-        DataError: If it is neither a string nor an integer (7.0 and true are none); `EmptyFieldError` if it is empty;
-            the message names it by `what`.
+        DataError: If it is neither a string nor a whole number (7.5 and true are none); `EmptyFieldError` if it is
+            empty; the message names it by `what`.
     """
     if isinstance(value, str):
-        if not clean(as_text(value, what)):
+        if is_null(value, number=True) or not clean(as_text(value, what)):
             raise EmptyFieldError(f"{what} is empty")
-        return value
-    if not isinstance(value, int) or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
         shown = f"the number {value}" if isinstance(value, float) else json_name(value)
         raise DataError(f"{what} is {shown}, not a string or an integer")
-    return str(value)
+    return str(int(value))
 
 
 def as_list(value: object, what: str) -> list:
-    """`value` if it is a list.  Raises DataError, naming it by `what`, if it is not."""
-    if not isinstance(value, list):
+    """`value` if it is a list, or a text that is one.  Raises DataError, naming it by `what`, if it is not."""
+    if not isinstance(value := structure(value, what), list):
         raise DataError(f"{what} is {json_name(value)}, not a list")
     return value
 
 
 def as_object(value: object, what: str) -> dict:
-    """`value` if it is a JSON object.  Raises DataError, naming it by `what`, if it is not."""
-    if not isinstance(value, dict):
+    """`value` if it is an object, or a text that is one.  Raises DataError, naming it by `what`, if it is not."""
+    if not isinstance(value := structure(value, what), dict):
         raise DataError(f"{what} is {json_name(value)}, not an object")
     return value
 
@@ -201,7 +217,7 @@ def records(value: object, what: str) -> list[dict]:
     Raises:
         DataError: If it is neither; the message names it by `what`.
     """
-    if not isinstance(value, dict):
+    if not isinstance(value := structure(value, what), dict):
         return [as_object(item, name) for item, name in _items(as_list(value, what), what)]
     columns = {name: as_list(column, f"'{name}' of {what}") for name, column in value.items()}
     if len(set(map(len, columns.values()))) > 1:
@@ -216,33 +232,28 @@ def _items(values: list, what: str) -> Iterator[tuple[object, str]]:
             yield item, f"item {number} of {what}"
 
 
-def listed(row: Row, field: str, parted: bool = True) -> list[object]:
+def listed(row: Row, field: str, parted: bool = True, number: bool = False) -> list[object]:
     """A list field that may be a single value, without null and empty items; [] if absent.
+
+    In a cell of a table a list is one as JSON, Python, pandas or numpy write it.
 
     Args:
         row: The row.
         field: Its name.
-        parted: Whether a text is several values parted by |. A text that is a list as JSON or Python writes it is one
-            in any case.
+        parted: Whether | parts the values of a cell.
+        number: Whether it holds ids or numbers, as of `key`.
 
     Raises:
-        DataError: If a text begins and ends as a list and is none.
+        DataError: If a cell begins and ends as a list and is none.
     """
-    name = key(row, field)
-    value = [] if name is None else row[name]
-    if isinstance(value, str) and value.strip().startswith("[") and value.strip().endswith("]"):
-        value = _list_of(value, f"field '{name}'")
-    elif isinstance(value, str) and parted:
-        value = [part.strip() for part in value.split("|")]
+    name = key(row, field, number)
+    value: object = [] if name is None else row[name]
+    if isinstance(value, Cell):
+        if value.strip().startswith("[") and value.strip().endswith("]"):
+            value = list_of(value, f"field '{name}'")
+        elif parted and "|" in value:
+            value = [part.strip() for part in value.split("|")]
     return [item for item, _ in _items(value if isinstance(value, list) else [value], f"field '{name}'")]
-
-
-def _list_of(text: str, what: str) -> object:
-    """A list as JSON or, as pandas does, as Python writes it."""
-    for read in (json.loads, ast.literal_eval):
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            return read(text.strip())
-    raise DataError(f"{what} is {text[:40]!r}, which begins like a list and is none")
 
 
 def as_text_of(value: object, what: str) -> str:
@@ -251,12 +262,25 @@ def as_text_of(value: object, what: str) -> str:
     return str(value) if is_number else as_text(value, what)
 
 
+def answers_of(values: Iterable[object], what: str) -> list[str]:
+    """Answers that are texts or numbers; one that a table or a column with missing values has as 1937.0 is 1937, too.
+
+    Raises:
+        DataError: As `as_text_of`.
+    """
+    found: list[str] = []
+    for value in values:
+        text = as_text_of(value, what)
+        found += [text, whole(text)] if isinstance(value, Cell | float) else [text]
+    return found
+
+
 _GRADES = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 
 
 def grade(row: Row, field: str) -> float | None:
     """A label: a number, true or false, yes or no; None if absent.  Raises DataError if it is nothing of these."""
-    name = key(row, field)
+    name = key(row, field, number=True)
     value = None if name is None else row[name]
     if isinstance(value, bool):
         return float(value)
@@ -267,7 +291,7 @@ def grade(row: Row, field: str) -> float | None:
 
 def flag(row: Row, field: str) -> bool:
     """A Boolean field; False if absent.  Raises DataError if it has another type."""
-    name = key(row, field)
+    name = key(row, field, number=True)
     value = None if name is None else row[name]
     if value not in (None, True, False):  # 1 and 0 are accepted: some exports write them
         raise DataError(f"field {quoted(field)} is {json_name(value)}, not true or false")
@@ -279,7 +303,7 @@ def optional_number(row: Row, field: str) -> float | None:
 
     Raises DataError if it is not finite or no number.
     """
-    name = key(row, field)
+    name = key(row, field, number=True)
     if name is None:
         return None
     value, number = row[name], math.nan
@@ -302,7 +326,7 @@ def identity(row: Row, field: str) -> str:
 def id_or_hash(row: Row, field: str, question: str) -> str:
     """An id field; if absent or empty, 16 hex digits of the question's SHA-256, so that equal questions have equal ids
     in all files."""
-    if key(row, field) is not None and is_there(get(row, field), f"a field {quoted(field)}"):
+    if key(row, field, number=True) is not None and is_there(get(row, field), f"a field {quoted(field)}"):
         return identity(row, field)
     return hashlib.sha256(nfkc(question).encode()).hexdigest()[:16]
 
@@ -315,7 +339,7 @@ def corpus_id(row: Row, field: str) -> tuple[str, str | None]:
     Raises:
         DataError: If it is neither a string nor an integer.
     """
-    name = key(row, field)
+    name = key(row, field, number=True)
     if name is None or not is_there(row[name], f"a field '{name}'"):
         return "", name
     return as_id(row[name], f"field '{name}'"), name
@@ -329,7 +353,8 @@ def metadata(row: Row, used: Container[str | None]) -> dict[str, object] | None:
     Raises:
         DataError: If a string cannot be encoded as UTF-8.
     """
-    found = {name: value for name, value in row.items() if name not in used and value not in (None, "", [], {})}
+    others = ((name, value) for name, value in row.items() if name not in used)
+    found = {name: value for name, value in others if not is_null(value) and value not in ("", [], {})}
     if not found:
         return None
     text = json.dumps(found, ensure_ascii=False, default=str)

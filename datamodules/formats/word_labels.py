@@ -33,6 +33,7 @@ from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.row_fields import Row
 
 _FIELDS = {"question_id", "question", "recall", "without", "with", "passages"}
+_VERSIONS = {"text_version", "words"}
 _DECIMALS = 4
 
 
@@ -78,7 +79,7 @@ def averaged(labels: Sequence[WordLabels]) -> WordLabels:
 
 def is_word_labels(path: Path) -> bool:
     """Whether a file is one of word labels, by its first line."""
-    return has_fields(path, _FIELDS, {"text_version", "words"})
+    return has_fields(path, _FIELDS, _VERSIONS)
 
 
 def to_row(labels: WordLabels) -> dict[str, object]:
@@ -134,8 +135,16 @@ def word_label_rows(path: str, limit: int | None = None, counts: RowCounts | Non
     """
     if not Path(path).exists():
         raise MissingInputError(f"{path} does not exist: write it with `python infer.py label --out {path} ...`.")
-    cure = f"Run `python infer.py label --out {path} ...` again."
-    return converted(path, islice(rows(path), limit), from_row, cure, counts or RowCounts())
+    cure, counts = f"Run `python infer.py label --out {path} ...` again.", counts or RowCounts()
+    return converted(path, islice(_known_rows(path, counts), limit), from_row, cure, counts)
+
+
+def _known_rows(path: str, counts: RowCounts) -> Iterator[tuple[str, Row]]:
+    """The rows; fields of the first one that word labels do not have are counted."""
+    for number, (place, row) in enumerate(rows(path)):
+        if not number:
+            counts.add_unknown_fields(row, _FIELDS | _VERSIONS, "of word labels", f"{path}, {place}")
+        yield place, row
 
 
 def _stored(changes: Mapping[str, float]) -> dict[str, float]:

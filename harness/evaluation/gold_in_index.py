@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from common.errors import UserError
 from common.records import Passage, Question, nfkc
+from datamodules.formats.cells import whole
 from datamodules.formats.gold_in_corpus import in_corpus, parts
 from harness.retrievers.corpora import indexes_of
 
@@ -39,14 +40,20 @@ def with_gold_in_index(
             "--gold index looks gold passages up in the system's index, and it searches none. Type --gold file."
         )
     titles = {nfkc(title) for question in questions for title in _gold_titles(question)}
-    own_ids = {each for question in questions for own in question.gold.corpus_ids for each in (own, *parts(own))}
+    named = [each for question in questions for own in question.gold.corpus_ids for each in (own, *parts(own))]
+    own_ids = {*named, *map(whole, named)}
     by_title: dict[str, list[Passage]] = {}
     by_own_id: dict[str, list[Passage]] = {}
+    by_number: dict[str, list[Passage]] = {}  # the same of ids such as 3.0, by 3
     for passage in indexes[0].stored:
         if (title := nfkc(passage.title)) in titles:
             by_title.setdefault(title, []).append(passage)
-        for own in own_ids.intersection((passage.corpus_id, *passage.other_ids)):
+        given = {passage.corpus_id, *passage.other_ids}
+        for own in own_ids & given:
             by_own_id.setdefault(own, []).append(passage)
+        for number in own_ids.intersection(map(whole, given)) - given:
+            by_number.setdefault(number, []).append(passage)
+    by_own_id = by_number | by_own_id
 
     def of_title(title: str, id_: str | None = None) -> list[Passage]:
         same = by_title.get(nfkc(title), [])

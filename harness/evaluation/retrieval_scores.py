@@ -13,7 +13,7 @@ from math import nan
 import numpy as np
 from numpy.typing import NDArray
 
-from common.answer_metrics import has_answer
+from common.answer_metrics import findable, has_answer
 from common.gold_segments import documents_of, is_relevant
 from common.records import Passage, Question, Ranked
 from harness.evaluation.log_rank import log_rank_index
@@ -114,7 +114,8 @@ def _scores(question: Question, hits: Sequence[Ranked], ks: Sequence[int], index
     gold, relevant = gold_places(question, passages)
     places = [place for place in gold if place]
     first = enumerate(passages[: max(ks, default=0)], start=1)
-    held = [place for place, each in first if _has_answer(each.text, tuple(question.answers))]
+    looked_for = tuple(findable(question.answers))
+    held = [place for place, each in first if _has_answer(each.text, looked_for)]
     scores = {
         "MRR": (1 / min(places) if places else 0.0) if gold else nan,
         "EM": float(len(places) == len(gold) and len(relevant) == len(passages)) if gold else nan,
@@ -129,8 +130,8 @@ def _scores(question: Question, hits: Sequence[Ranked], ks: Sequence[int], index
         scores[f"hit@{k}"] = float(found > 0) if gold else nan
         scores[f"precision@{k}"] = sum(place <= k for place in relevant) / k if gold else nan
         answered = sum(place <= k for place in held)
-        scores[f"has-answer@{k}"] = float(answered > 0) if question.answers else nan
-        scores[f"has-answer precision@{k}"] = answered / k if question.answers else nan
+        scores[f"has-answer@{k}"] = float(answered > 0) if looked_for else nan
+        scores[f"has-answer precision@{k}"] = answered / k if looked_for else nan
     return scores
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from common.answer_metrics import findable, one_character
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import known_percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
@@ -48,12 +49,20 @@ def evidence_table(
     several = any(len(each.gold_groups) > 1 or len(each.gold.segments) > 1 for each in questions)
 
     def cell(name: str) -> Cell:
-        unknown = "has a gold answer" if name.startswith("has-answer") else "ships its gold passages"
+        looked_for = "has a gold answer other than yes and no"
+        unknown = looked_for if name.startswith("has-answer") else "ships its gold passages"
         return cells[name] or not_measured(f"no question {unknown}" if most else "no passage was found")
 
     rows: dict[str, Cells] = {
         title: [cell(f"{name}@{k}") for k in ks] for name, title in ROWS.items() if several or name != "all"
     }
+    short = np.array([one_character(each.answers) for each in questions])
+    if short.any():
+        without = [np.where(short, np.nan, scores[f"has-answer@{k}"]) for k in ks]
+        found = known_percent_cells(without, settings.bootstrap)
+        rows["has-answer recall, without answers of one character"] = [
+            each or not_measured("all answers have one character") for each in found
+        ]
     of_all = ["MRR", *["EM", "F1"] * several, *["Log-Rank"] * (indexed is not None)]
     rows |= {OF_ALL[name]: [*[None] * (len(ks) - 1), cell(name)] for name in of_all}
     gold, answered = (int((~np.isnan(scores[f"{name}@{ks[0]}"])).sum()) for name in ("recall", "has-answer"))
@@ -63,6 +72,10 @@ def evidence_table(
         f"{gold:,} questions, answers for {answered:,}. Precision is divided by k. Has-answer: a passage contains a "
         "gold answer (DPR's rule)."
     )
+    if unsaid := sum(bool(each.answers) and not findable(each.answers) for each in questions):
+        note += f" It says nothing about {unsaid:,} questions, whose answer is yes or no."
+    if short.any():
+        note += f" {short.sum():,} questions have answers of one letter or digit alone."
     if several:
         note += " EM and F1 of the passages: all that were returned for a question, against all of its gold passages."
     if indexed is not None:

@@ -33,6 +33,7 @@ from common.outputs import OutputFolder, known_files
 from common.progress import say, track
 from common.records import Passage
 from common.sealed_json import unsealed, write_sealed
+from datamodules.formats.open_data import VERSIONS, versions_by_name
 from datamodules.formats.row_counts import RowCounts
 from harness.indexing.passage_store import (
     IMAGES,
@@ -47,6 +48,7 @@ from harness.indexing.passage_store import (
 from harness.runtime.provenance import differences
 
 MANIFEST = "index.json"
+READ = "read"  # of an origin: the kinds of the corpus's files, each with the version of how it was read
 FORMAT = 1  # version of the folder format; increase it when older code could not read the folder
 
 INDEX = OutputFolder(
@@ -168,7 +170,7 @@ def is_built(folder: Path, recipe: dict, build: Build, accepted: Sequence[dict] 
         say(f"{folder}: the index is up to date ({index.passages:,} passages, same recipe).")
         return True
     origin = build.source.origin.items() if build.source is not None else None
-    same_source = origin is not None and all(index.origin.get(key) == value for key, value in origin)
+    same_source = origin is not None and all(index.origin.get(k) == value for k, value in origin if k != READ)
     if build.overwrite or (same_source and any(differs_in_content_only(index.recipe, each) for each in recipes)):
         return False
     raise UserError(
@@ -287,6 +289,13 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
     built, own = f"{manifest['format']}, text {recipe['text']!r}", f"{FORMAT}, text {TEXT_FORMAT!r}"
     if built != own:
         raise ArtifactError(f"{folder} has index format {built}, this version reads {own}. {_rebuild(folder)}")
+    sources = (manifest["origin"].get("corpus") or {}).get("files", [])
+    for kind_of_file, version in manifest["origin"].get(READ, versions_by_name(sources)).items():
+        if version != VERSIONS[kind_of_file]:
+            raise ArtifactError(
+                f"{folder} has version {version} of how a {kind_of_file} file is read, and this is version "
+                f"{VERSIONS[kind_of_file]}. {_rebuild(folder)}"
+            )
     sampled = {name for name, file in files.items() if verify_files == "sampled" and "sampled_sha256" in file}
     for name in files if verify_files != "off" else ():
         _check_file(folder, name, files[name], name in sampled)

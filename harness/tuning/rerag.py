@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from common.answer_metrics import findable
 from common.errors import UserError
 from common.records import Question, Ranked
 from harness.evaluation.rerag.candidates import has_answer_labels
@@ -61,9 +62,9 @@ class Tuning:
         """
         if self.fits == "prior":
             return self._tune_prior(system, questions, out, settings)
-        asked, memo = [question for question in questions if question.answers], settings.shared_memo()
+        asked, memo = [each for each in questions if findable(each.answers)], settings.shared_memo()
         if not asked:
-            raise UserError("The temperature needs questions with gold answers: none of these has one.")
+            raise UserError("The temperature needs questions with gold answers other than yes and no: none has one.")
         sources = dict.fromkeys(map(system.source, asked))
         if self.encoder is not None and system.retriever is None:
             sources["cosine"] = None

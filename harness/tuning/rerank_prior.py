@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from common.answer_metrics import has_answer
+from common.answer_metrics import findable, has_answer
 from common.errors import UserError
 from common.progress import track
 from common.records import Question, Ranked
@@ -45,7 +45,8 @@ class ScoredCandidates:
             held = holders_of(question, by_document(passages) if question.gold.segments else {})
             rows = [[passage.id in own for passage in passages] for own in held]
         else:
-            rows = [[has_answer(passage.text, question.answers) for passage in passages]] if question.answers else []
+            looked_for = findable(question.answers)
+            rows = [[has_answer(passage.text, looked_for) for passage in passages]] if looked_for else []
         if not rows:
             return None
         return cls(logits, [hit.score for hit in found], np.array(rows, dtype=bool))

@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common import answer_metrics
-from common.answer_metrics import characters, exact_match, f1, has_answer, inclusion, re_rag, squad, triviaqa
+from common.answer_metrics import (
+    characters,
+    exact_match,
+    f1,
+    has_answer,
+    inclusion,
+    one_character,
+    re_rag,
+    squad,
+    triviaqa,
+)
 
 hotpot_f1 = partial(f1, yes_no_rule=True)
 
@@ -105,6 +115,9 @@ WITH_ANSWER = [
     ("one two one three", [["four", "two"], ["one three"]], [["two three"]]),  # a false start
     ("one", [], [["one two"], [], [""]]),
     ("", [], [["one"]]),
+    # words of any text are no answer of it
+    ("There is no bridge. Yes, true!", [["no", "bridge"]], [["no"], ["Yes."], ["TRUE", "no answer"], ["noanswer"]]),
+    ("the letter K, and 7", [["K"], ["7"]], [["a"]]),
 ]
 
 
@@ -171,6 +184,12 @@ WITHOUT_BLANKS = [
 @pytest.mark.parametrize(("text", "answer", "expected"), WITHOUT_BLANKS)
 def test_has_answer_in_scripts_without_blanks(text: str, answer: str, expected: bool) -> None:
     assert has_answer(text, [answer]) is expected
+
+
+def test_answers_of_one_character_are_told() -> None:
+    assert [one_character(each) for each in (["K"], ["k.", "7"], ["K", "Kay"], ["no"], ["no", "a"], [], ["水"])] == [
+        True, True, False, False, True, False, False,
+    ]  # fmt: skip
 
 
 def has_answer_by_its_definition(text: str, answers: list[str]) -> bool:

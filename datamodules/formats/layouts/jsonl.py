@@ -12,6 +12,7 @@ REQUIRED_FIELDS = ("text|contents",)
 CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("text|contents",)
 ANY_CASE = True
+_ID = "_id|id|doc_id|passage_id"
 
 
 def passage(row: Row) -> Passage:
@@ -21,12 +22,18 @@ def passage(row: Row) -> Passage:
         DataError: If a field is missing or of the wrong type.
     """
     given, row = row, fields.plain(row)
-    corpus_id, id_field = fields.corpus_id(row, "_id|id|doc_id|passage_id")
-    used = ("title", "text", "contents", id_field)
+    used = used_fields(row)
     metadata = fields.metadata(given, [name for name in given if fields.plain_name(name) in used])
-    if fields.key(row, "text") is not None or fields.key(row, "contents") is None:
+    corpus_id, _ = fields.corpus_id(row, _ID)
+    if "contents" not in used:
         title, text = fields.optional_text(row, "title"), fields.optional_text(row, "text")
     else:
         title, line_break, text = fields.text(row, "contents").partition("\n")
         title, text = (title.removeprefix('"').removesuffix('"'), text) if line_break else ("", title)
     return Passage.of(title, text, corpus_id=corpus_id, metadata=metadata)
+
+
+def used_fields(row: Row) -> tuple[str | None, ...]:
+    """The fields of a row with plain names that are id, title and text; all others are metadata."""
+    by_contents = fields.key(row, "text") is None and fields.key(row, "contents") is not None
+    return (fields.corpus_id(row, _ID)[1], *(("contents",) if by_contents else ("title", "text")))

@@ -9,7 +9,8 @@
     history      earlier turns of a dialogue, oldest first
     group        what belongs together, such as a customer: a group is never in both training and validation
 
-A list may be a single value.  In a cell of a table several values are parted by | or are a JSON list.  Rows of one
+A list may be a single value.  In a cell of a table several values are parted by |, or are a list as JSON,
+Python, pandas or numpy write it.  Rows of one
 question are one question.
 """
 
@@ -44,7 +45,7 @@ def question(row: Row) -> Question:
         for passage, item in zip(passages, items, strict=True)
         if (grade := fields.grade(item, "label")) is not None
     }
-    ids = (fields.as_id(value, "an id of field 'gold'") for value in fields.listed(row, "gold|gold_ids"))
+    ids = (fields.as_id(value, "an id of field 'gold'") for value in fields.listed(row, "gold|gold_ids", number=True))
     named = dict.fromkeys(map(clean, ids))
     own = {clean(passage.corpus_id): passage.id for passage in passages if passage.corpus_id}
     gold = [*(id_ for id_, grade in grades.items() if grade), *(own[id_] for id_ in named if id_ in own)]
@@ -53,7 +54,9 @@ def question(row: Row) -> Question:
     return Question(
         id=fields.id_or_hash(row, "id", "\n".join((*history, text))),
         text=text,
-        answers=fields.answers(_texts(row, "answers|answer")),
+        answers=fields.answers(
+            fields.answers_of(fields.listed(row, "answers|answer"), "an item of field 'answers|answer'")
+        ),
         passages=fields.distinct_passages(passages),
         support=tuple(dict.fromkeys(gold)),
         scores=fields.distinct_scores(passages, [fields.optional_number(item, "score") for item in items]),

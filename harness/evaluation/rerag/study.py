@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.answer_metrics import findable
 from common.errors import MissingInputError, UserError
 from common.ranges import Precision
 from common.records import Question
@@ -194,7 +195,9 @@ def _tables(
     """All tables; without a reader those that need none."""
     bootstrap, contexts = settings.bootstrap, system.contexts
     paper, scoring = settings.paper, tables.Scoring(settings.normalization, bootstrap, marginals)
-    made = [tables.recall_table(sets, settings.ks, bootstrap, paper)]
+    looked_for_N = np.array([bool(findable(each.question.answers)) for each in sets])
+    labelled = [each for each, is_labelled in zip(sets, looked_for_N, strict=True) if is_labelled]
+    made = [tables.recall_table(labelled, settings.ks, bootstrap, paper)] if labelled else []
     exact: dict[Ranker, NDArray[np.float64]] = {}
     if readings:
         own = marginals[0] if system.reader is not None else system.marginal
@@ -206,11 +209,14 @@ def _tables(
             tables.ablation_table(sets, readings, scoring, contexts, paper, by_llm),
             tables.contexts_table(sets, scoring, contexts),
         ]
+    if not labelled:
+        return made
     threshold = system.threshold, system.threshold_source
-    calibrated, plain = tables.calibrated(sets, system.calibration), tables.retriever_confidence(sets)
+    exact = {ranker: each[looked_for_N] for ranker, each in exact.items()}
+    calibrated, plain = tables.calibrated(labelled, system.calibration), tables.retriever_confidence(labelled)
     confident = [
-        Confidence.of("estimator", sets, calibrated, contexts, exact.get("estimator"), *threshold),
-        Confidence.of("retriever", sets, plain, contexts, exact.get("retriever")),
+        Confidence.of("estimator", labelled, calibrated, contexts, exact.get("estimator"), *threshold),
+        Confidence.of("retriever", labelled, plain, contexts, exact.get("retriever")),
     ]
     return [*made, *tables.refusal_tables(confident, bootstrap, paper)]
 
@@ -233,6 +239,8 @@ def _facts(system: ReRag, sets: Sequence[CandidateSet]) -> list[str]:
         facts.append(f"refusal threshold: {system.threshold:g}, {system.threshold_source}")
         if system.threshold_source == "exported" and system.model.refusal_contexts is not None:
             facts[-1] += f", chosen on validation for the best {system.model.refusal_contexts} contexts"
+    if unsaid := sum(not findable(each.question.answers) for each in sets):
+        facts.append(f"has-answer says nothing about {unsaid:,} questions, whose answer is yes or no")
     if dtype := computed_in(system.model.estimator):
         facts.append(f"matrix products of the models in {dtype}")
     return facts

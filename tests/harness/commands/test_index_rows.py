@@ -1,11 +1,14 @@
 """Unusual rows of a corpus on indexing: counted in one line each, or an error that leaves nothing."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from common.errors import DataError, UserError
+from common.errors import ArtifactError, DataError, UserError
+from common.sealed_json import unsealed, write_sealed
+from datamodules.formats.open_data import VERSIONS
 from harness.commands.index import index
 from harness.commands.index_options import DenseOptions
 from harness.indexing.index_folder import open_index
@@ -85,3 +88,25 @@ def test_they_are_errors(rows: list[dict], message: str, dense: DenseOptions, pl
     with pytest.raises(DataError, match=message + " Correct it, or omit strict: it is then "):
         index(Path("out"), "c.jsonl", dense=dense, device="cpu", strict=True)
     assert {each.name for each in place.iterdir()} <= {"c.jsonl", "out.lock", ".out.lock"}
+
+
+def test_an_index_of_a_kind_that_is_read_otherwise_is_refused_alone(capsys: pytest.CaptureFixture, monkeypatch) -> None:
+    Path("c.csv").write_text("id,text\n1,A river market.\n")
+    index(Path("rows"), "c.jsonl", "bm25")
+    index(Path("table"), "c.csv", "bm25")
+    assert open_index(Path("table")).origin["read"] == {"table": VERSIONS["table"]}
+    index(Path("table"), "c.csv", "bm25")
+    assert "up to date" in capsys.readouterr().err
+    monkeypatch.setitem(VERSIONS, "table", VERSIONS["table"] + 1)
+    assert open_index(Path("rows")).passages == 3
+    with pytest.raises(ArtifactError, match=r"table has version 1 of how .* --overwrite true"):
+        open_index(Path("table"))
+    older = unsealed(Path("table/index.json"), json.loads(Path("table/index.json").read_text()), "")
+    del older["origin"]["read"]  # as release 0.3 wrote it
+    for name, is_refused in (("c.csv", True), ("gone.jsonl", False), ("x.TSV.gz", True)):
+        older["origin"]["corpus"]["files"] = [name]
+        write_sealed(Path("table/index.json"), older)
+        with pytest.raises(ArtifactError, match="version 0") if is_refused else nullcontext():
+            open_index(Path("table"))
+    index(Path("table"), "c.csv", "bm25", overwrite=True)
+    assert open_index(Path("table")).origin["read"] == {"table": 2}

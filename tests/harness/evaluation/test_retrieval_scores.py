@@ -11,12 +11,14 @@ from ir_measures import RR, P, R, ScoredDoc, Success
 from scipy.stats import bootstrap, norm
 from sklearn.metrics import f1_score
 
-from common.records import Gold, GoldSegment, Passage, Question, Ranked
+from common.records import Answer, Gold, GoldSegment, Passage, Question, Ranked
 from common.retrieval import share_found
 from harness.evaluation import bootstrap as own_bootstrap
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.log_rank import log_rank, log_rank_index
 from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.retrieval_tables import evidence_table
+from harness.evaluation.settings import Bootstrap, Settings
 
 A, B, C, D, E = (Passage.of(*each) for each in zip(
     "ABCDE", ["the Elbe", "a lake", "Mount Alba", "the Fulda river", "Elba"], strict=True
@@ -78,12 +80,23 @@ def test_what_is_undefined_is_nan() -> None:
         Question("no gold", "?", answers=("fulda",)),
         Question("gold not shipped", "?", answers=("fulda",), support=(D.id,), gold=Gold(titles=("X",))),
         Question("no answer", "?", support=(D.id,)),
+        Question("yes or no", "?", answers=("no", "False"), support=(D.id,)),
     ]
-    columns = retrieval_scores(questions, [ranked(D)] * 3, (1,), indexed=3)
+    columns = retrieval_scores(questions, [ranked(D)] * 4, (1,), indexed=3)
     for name in ("recall@1", "hit@1", "precision@1", "MRR", "EM", "F1", "Log-Rank"):
-        np.testing.assert_array_equal(columns[name], [np.nan, np.nan, 1])
+        np.testing.assert_array_equal(columns[name], [np.nan, np.nan, 1, 1])
     for name in ("has-answer@1", "has-answer precision@1"):
-        np.testing.assert_array_equal(columns[name], [1, 1, np.nan])
+        np.testing.assert_array_equal(columns[name], [1, 1, np.nan, np.nan])
+
+
+def test_the_table_tells_answers_that_say_little(tmp_path) -> None:
+    settings = Settings("hotpotqa", "squad", (1,), None, Bootstrap(50, 0), tmp_path)
+    questions = [Question(id_, "?", answers=(id_,)) for id_ in ("Fulda", "a", "no")]
+    table = evidence_table(questions, [Answer(q.id, "", ranked(B, D)) for q in questions], settings)
+    own, without = (table.rows[f"has-answer recall{more}"] for more in ("", ", without answers of one character"))
+    assert [cell.value for cell in (*own, *without)] == [50, 100, 0, 100]  # a lake; the Fulda river
+    assert "nothing about 1 questions" in table.note
+    assert "1 questions have answers of one letter" in table.note
 
 
 def test_the_log_rank_index_by_hand() -> None:
