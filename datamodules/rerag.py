@@ -145,7 +145,8 @@ class ReRagData(QuestionData):
         """Raises DataError if no question has an answer and contexts; UserError if options do not fit the model."""
         module: ContextModel = self.module
         self._weighted = module.relevance in ("retriever", "sum")
-        self._answered = module.reads_answers or self.labels == "has_answer"
+        self._reads_answers = module.reads_answers
+        self._answered = self._reads_answers or self.labels == "has_answer"
         if self._mined_files and self._weighted:
             raise UserError(
                 "data.hard_negatives names passages without retriever scores, and model.relevance "
@@ -249,7 +250,7 @@ class ReRagData(QuestionData):
         def select(question: Question) -> ContextSet:
             return self.draws.selected(question, contexts, context_sampling, self.draws.rng_of(question, epoch))
 
-        return count_contexts(questions, len(questions), select, self._answered)
+        return count_contexts(questions, len(questions), select, self._answered, not self._reads_answers)
 
     def _validation_groups(self) -> list[list[int]]:
         return chunks(len(self.validation_sets), self.questions_per_validation_batch)

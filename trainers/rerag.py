@@ -420,8 +420,9 @@ class ReRagTrainer(RunModule):
         own = [[next(scores) for _ in one.labels] for _, one in asked]
         if base := self.base_order():
             own = [base(each, one.scores) for each, (_, one) in zip(own, asked, strict=True)]
-        ranked = [QuestionScores(0, tuple(each), one.labels) for each, (_, one) in zip(own, asked, strict=True)]
-        return {"other_recall_1": summarize(ranked, True, False).metrics["recall_1"]} if asked else {}
+        labelled = [(each, one.labels) for each, (_, one) in zip(own, asked, strict=True) if one.labelled]
+        ranked = [QuestionScores(0, tuple(each), labels) for each, labels in labelled]
+        return {"other_recall_1": summarize(ranked, True, False).metrics["recall_1"]} if ranked else {}
 
     def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
         """Columns and rows of a table of the first `count` validation questions."""

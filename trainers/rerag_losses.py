@@ -102,7 +102,8 @@ def label_loss(
 
     Args:
         relevance_BN: Relevance logits.
-        grades_BN: 1 where the context is relevant, 0 where it is not, or how relevant it is, in [0, 1].
+        grades_BN: 1 where the context is relevant, 0 where it is not, or how relevant it is, in [0, 1]; -1 where
+            nobody knows, which counts 0.
         real_BN: Mask.
         form: One of the three.
         false_weight: Weight of a false context, except `listwise`.
@@ -122,7 +123,7 @@ def label_loss(
         graded_BN = log_p_BN + torch.where(true_BN, grades_BN, 1.0).log()
         mass_B = graded_BN.masked_fill(~(true_BN | ~some_B[:, None]), -torch.inf).logsumexp(dim=1)
         return torch.where(some_B, -mass_B, torch.zeros_like(mass_B))
-    weights_BN = torch.where(true_BN, 1.0, false_weight) * real_BN
+    weights_BN = torch.where(true_BN, 1.0, false_weight) * (real_BN & (grades_BN >= 0))
     loss_BN = F.binary_cross_entropy_with_logits(relevance_BN, grades_BN, reduction="none")
     if form == "vocabulary":  # P(word) = P(word | one of the two) P(one of the two)
         if other_logit_BN is None:

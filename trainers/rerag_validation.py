@@ -49,6 +49,7 @@ class QuestionScores:
     gen_nats: float | None = None  # -log P(gold answer | contexts)
     answer_logps: tuple[float, ...] = ()  # log P_G(gold answer | context) of every context; empty without a generator
     part: tuple[float, ...] = ()  # of `scores` the estimator's part; empty if it is all of them
+    labelled: bool = True  # whether `labels` are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,9 @@ def score_questions(
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
         logps = () if answer_logp_BN is None else tuple(answer_logp_BN[place, : len(one.labels)].tolist())
         part = () if part_BN is None else tuple(part_BN[place, : len(one.labels)].tolist())
-        scored.append(QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats, logps, part))
+        scored.append(
+            QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats, logps, part, one.labelled)
+        )
     return scored
 
 
@@ -141,9 +144,9 @@ def summarize(
 ) -> Summary:
     """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
 
-    The temperature with the highest exact match is chosen, among equals the one nearest to 1. EM and F1 are measured on
-    the questions that the temperature is chosen on. A refusal threshold is chosen where there are questions of both
-    kinds.
+    Recall, calibration and threshold are of the questions with labels. The temperature with the highest exact match is
+    chosen, among equals the one nearest to 1. EM and F1 are measured on the questions that the temperature is chosen
+    on. A refusal threshold is chosen where there are questions of both kinds.
 
     Args:
         questions: Each validation question once.
@@ -164,8 +167,12 @@ def summarize(
     nats = [one.gen_nats for one in questions if one.gen_nats is not None]
     if nats:
         metrics["gen_nats"] = float(np.mean(nats))
+    questions = [one for one in questions if one.labelled]
     if not ranked:
         return Summary(metrics)
+    if not questions:
+        reason = "calibration and refusal threshold: not fitted, because no validation question has labels"
+        return Summary(metrics, chosen, fitted, not_fitted=reason)
     ranks = [first_hit(one.scores, one.labels) for one in questions]
     metrics |= {f"recall_{k}": float(np.mean([rank is not None and rank < k for rank in ranks])) for k in RECALL_AT}
     metrics["mrr"] = _mean_reciprocal(ranks)

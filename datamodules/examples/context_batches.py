@@ -56,7 +56,8 @@ class ContextTensors:
                 inputs.append((row * width, (one.question.text, one.passages)))
                 grades_BN[row, 0] = float(any(one.labels))
                 continue
-            grades_BN[row, : len(one.labels)] = torch.tensor(one.grades or one.labels, dtype=torch.float)
+            graded = torch.tensor(one.grades or one.labels, dtype=torch.float)
+            grades_BN[row, : len(one.labels)] = graded if one.labelled else -1.0
             retriever_BN[row, : len(one.scores)] = torch.tensor(one.scores)
             inputs += [(row * width + n, (one.question.text, (p,))) for n, p in enumerate(one.passages)]
         return ContextBatch(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from common.answer_metrics import findable
 from common.errors import UserError
 from common.progress import track
 from common.records import Passage, Question
@@ -70,7 +71,8 @@ class ContextSampler:
         scores = self._scores(question, passages)
         grades = shares_of_grades(question, passages, labels) if self.labels == "gold" else ()
         answer = rng.choice(question.answers) if question.answers else ""
-        return ContextSet(question, passages, labels, answer, scores, grades, copies=len(mined) - len(kept))
+        labelled = self.labels == "gold" or bool(findable(question.answers))
+        return ContextSet(question, passages, labels, answer, scores, grades, labelled, len(mined) - len(kept))
 
     def rng_of(self, question: Question, epoch: int) -> random.Random:
         """The source of a question's draws in an epoch; -1 is validation."""
@@ -123,7 +125,11 @@ class ContextSampler:
 
 
 def count_contexts(
-    questions: Iterable[Question], total: int, select: Callable[[Question], ContextSet], answered: bool = True
+    questions: Iterable[Question],
+    total: int,
+    select: Callable[[Question], ContextSet],
+    answered: bool = True,
+    labelled: bool = False,
 ) -> dict[str, NDArray[np.int64]]:
     """Counts of all context sets for a plan and the audit; questions without a context are left out.
 
@@ -132,6 +138,7 @@ def count_contexts(
         total: Their number.
         select: Question -> its contexts.
         answered: Whether questions without an answer are left out, too; else those of them without a relevant context.
+        labelled: Whether those are left out whose contexts have no labels.
 
     Returns:
         `place` of each question that has a set, and of its contexts the number (`contexts`), the number of relevant
@@ -143,7 +150,7 @@ def count_contexts(
         if not question.answers and answered:
             continue
         one = select(question)
-        if one.passages and (question.answers or any(one.labels)):
+        if one.passages and (question.answers or any(one.labels)) and (one.labelled or not labelled):
             characters = sum(len(passage.text) for passage in one.passages)
             rows.append((place, len(one.passages), sum(one.labels), len(one.scores), characters, one.copies))
     columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T

@@ -29,6 +29,7 @@ class ContextSet:
     answer: str  # the accepted answer used as target in this epoch; empty if there is none
     scores: tuple[float, ...] = ()  # retriever scores of the passages; empty where contexts are not weighted by them
     grades: tuple[float, ...] = ()  # how relevant, as a share of the question's highest grade; empty: as the labels say
+    labelled: bool = True  # False where has-answer says nothing: `labels` are then no statement
     copies: int = field(default=0, compare=False)  # hard negatives left out, as they have a gold passage's text
 
 
@@ -49,7 +50,7 @@ class ContextBatch(Batch):
     estimator_buckets: list[Bucket]  # empty if the estimator reads the same tokens
     answers_BA: Tensor  # token ids of the answers, padded with IGNORE; (B, 0) without a generator
     real_BN: Tensor  # True where a context exists
-    grades_BN: Tensor  # how relevant it is, in [0, 1], fp32
+    grades_BN: Tensor  # how relevant it is, in [0, 1], fp32; -1 for a question without labels
     weight: float  # 1.0; 0.0 for a dummy batch on a rank without data
     step_questions: int  # questions of the optimizer step, over all ranks and accumulated batches
     step_pairs: int  # their contexts

@@ -104,6 +104,8 @@ def test_token_and_label_losses_by_hand() -> None:
     assert label_loss(relevance, labels, ALL2, "listwise").item() == pytest.approx(math.log(4 / 3))
     assert label_loss(relevance, labels | True, ALL2, "listwise").item() == pytest.approx(0, abs=1e-12)
     assert label_loss(relevance, labels & False, ALL2, "listwise").item() == 0
+    for form in ("pointwise", "vocabulary", "listwise"):  # a question without labels
+        assert label_loss(relevance, row(-1, -1), ALL2, form, other_logit_BN=row(0, LN3)).item() == 0
     # a grade is a soft target: P_RE = (3/4, 1/4)
     grades = torch.tensor([[0.5, 1.0]])
     # P(true) = 3/4: half of -ln 3/4 and half of -ln 1/4;  P(true) = 1/2: ln 2

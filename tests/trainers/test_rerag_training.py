@@ -35,7 +35,7 @@ from tests.helpers.tolerances import model_close
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_frozen import FrozenGenerator
 from trainers.rerag_options import JointOptimizer
-from trainers.rerag_validation import score_questions
+from trainers.rerag_validation import QuestionScores, score_questions, summarize
 
 TRAINER = "rerag"
 
@@ -285,6 +285,25 @@ def test_validation_reads_the_retrievers_best_with_its_weights(trained_on) -> No
     flipped_BN = torch.nn.utils.rnn.pad_sequence([torch.tensor(one.scores[::-1]) for one in found], batch_first=True)
     again = score_questions(rows, backwards, flipped_BN, None, module.generator, False, False, 2, 4)
     assert [one.answers for one in again] == [one.answers for one in found]
+
+
+def test_has_answer_says_nothing_about_yes_and_no(tmp_path, checkpoints, capsys) -> None:
+    rows = fid_rows(24)
+    for row in rows[::4]:
+        row["answers"] = ["yes"]
+    rows[1]["answers"] = ["x"]
+    write_config(tmp_path, checkpoints["t5"], 0.0, rows)
+    fit_here(tmp_path, "--trainer.max_epochs", "1", "--data.labels", "has_answer")
+    audit = json.loads((tmp_path / "checkpoints/tiny/audit.json").read_text())
+    said, read = audit["questions_of_yes_or_no_without_labels"], capsys.readouterr()
+    assert 0 < said <= 6
+    assert "questions of yes or no without labels" in read.err + read.out
+    assert audit["questions_with_answers_of_one_character"] == 1
+    known = QuestionScores(0, (1.0, 0.0), (True, False))
+    everything = [known, QuestionScores(1, (0.0, 1.0), (False, False), labelled=False)]
+    assert summarize(everything, True, False).metrics["recall_1"] == 1.0
+    only = summarize(everything[1:], True, False)
+    assert "no validation question has labels" in only.not_fitted
 
 
 def test_a_run_exports_what_serves_with_its_weights(tmp_path, checkpoints, capsys) -> None:

@@ -222,17 +222,21 @@ def test_grades_are_shares_of_the_highest_one() -> None:
 def test_a_training_by_gold_passages_needs_no_answers(tmp_path) -> None:
     questions = [asked(BEST), asked(answers=("best",)), asked(), asked(GOOD, answers=("x",))]
 
-    def places(labels: str, answered: bool) -> list[int]:
+    def places(labels: str, answered: bool, labelled: bool = False) -> list[int]:
         sampler = ContextSampler({}, labels, False, seed=0)  # type: ignore[arg-type]
 
         def selected(question: Question) -> ContextSet:
             return sampler.selected(question, 3, "sampled", sampler.rng_of(question, 0))
 
-        return count_contexts(questions, len(questions), selected, answered)["place"].tolist()
+        return count_contexts(questions, len(questions), selected, answered, labelled)["place"].tolist()
 
     assert places("has_answer", True) == [1, 3]
     assert places("gold", True) == [1, 3]
     assert places("gold", False) == [0, 1, 3]  # the third has neither an answer nor a gold passage
+    questions += [asked(BEST, answers=("yes",))]  # of which has-answer says nothing
+    assert places("has_answer", True) == places("gold", True) == [1, 3, 4]
+    assert places("has_answer", True, True) == [1, 3]
+    assert places("gold", False, True) == [0, 1, 3, 4]
 
 
 PIECES = ["<pad>", "</s>", "<unk>", "▁teacher", "▁tutor", "▁coach", "▁lake", "▁river"]
