@@ -11,9 +11,9 @@ from lxml import etree
 from documents.left_out import LeftOut
 from documents.normal_form import one_line
 from documents.raised import lowered, note_mark, raised
-from documents.reading.docx_numbering import written
 from documents.reading.docx_styles import Styles, number_of, value
 from documents.reading.html_tables import MAX_CELLS
+from documents.reading.written_numbers import written
 from documents.records import Table
 
 _FALLBACK = (
