@@ -10,7 +10,7 @@ from lxml import etree
 
 from common.errors import DataError
 from documents.left_out import LeftOut
-from documents.normal_form import normalized, one_line, title_of
+from documents.normal_form import NO_TITLE, normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
 from documents.reading.html_elements import (
     BLOCKS,
@@ -69,7 +69,8 @@ def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) ->
     first = next(root.iter("h1"), None)
     named = text_of(first, LeftOut()) if first is not None and classes_of(first) & _TITLES else ""
     title, blocks = titled(_blocks(root, load_image, left_out), named)
-    title = title or one_line(root.findtext(".//title") or "") or title_of(name)
+    said = one_line(root.findtext(".//title") or "")
+    title = title or ("" if NO_TITLE.fullmatch(said) else said) or title_of(name)
     return normalized(Document(name, title, tuple(blocks), left_out=left_out.lines))
 
 
