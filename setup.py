@@ -13,6 +13,7 @@ setup(
         "lightning_rag": ["py.typed"],
         f"{SOURCE}.datamodules.world": ["*.json"],
         f"{SOURCE}.documents.manuals": ["*.json", "*.txt"],
+        f"{SOURCE}.documents.reading": ["*.json"],
         f"{SOURCE}.trainers": ["*_card.md"],
         f"{SOURCE}.trainers.run": ["help.txt"],
         f"{SOURCE}.harness.evaluation": ["page_template/*", "*.json"],

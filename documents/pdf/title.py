@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from documents.normal_form import NO_TITLE
 from documents.pdf.contents import ContentsEntry, key
 from documents.pdf.heading_candidates import Group, join_lines
 from documents.pdf.spacing import Body
@@ -15,9 +16,8 @@ _MAX_CHARACTERS = 300
 _NEAR = 3.0  # font sizes between the parts of a title
 _FIRST_PAGES = 3  # a cover may have no text
 _IMPLAUSIBLE = re.compile(
-    r"untitled.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|p65|pdf|xml|fo|html?|rtf|pptx?|xlsx?|md|rst|txt)|(?:microsoft word|"
-    r"powerpoint presentation)\b.*|(?:document|title|manuscript|report|slide|print|template|noname|none|null|"
-    r"default)\d*|.*[/\\].*",
+    rf"{NO_TITLE.pattern}|.*\.(?:docx?|odt|tex|dvi|indd|qxd|p65|pdf|xml|fo|html?|rtf|pptx?|xlsx?|md|rst|txt)|"
+    r"(?:title|manuscript|report|slide|print|template|noname|default)\d*|.*[/\\].*",
     re.IGNORECASE,
 )
 

@@ -7,11 +7,12 @@ from documents.left_out import LeftOut
 from documents.reading.file_types import FileType, file_type, wrong_suffix
 from documents.reading.image_files import ImageLoader
 from documents.reading.text_encoding import decoded
+from documents.reading.text_reading import parse_text
 from documents.records import Document
 
 _PACKAGES: dict[FileType, tuple[str, ...]] = {  # modules that a type needs
     "pdf": ("pypdfium2", "PIL"), "docx": ("docx", "lxml", "PIL"), "html": ("lxml", "PIL"),
-    "markdown": ("markdown_it", "lxml", "PIL"),
+    "markdown": ("markdown_it", "lxml", "PIL"), "text": (),
 }  # fmt: skip
 
 
@@ -37,7 +38,8 @@ def read_document(data: bytes, name: str, outline: bool = True, load_image: Imag
 
 def check_packages(kind: FileType) -> None:
     """Raise UserError if a package is missing that files of a type need."""
-    require("documents", f"reading {kind} files", modules=_PACKAGES[kind])
+    if _PACKAGES[kind]:
+        require("documents", f"reading {kind} files", modules=_PACKAGES[kind])
 
 
 def _read(kind: FileType, data: bytes, name: str, outline: bool, load_image: ImageLoader | None) -> Document:
@@ -53,7 +55,9 @@ def _read(kind: FileType, data: bytes, name: str, outline: bool, load_image: Ima
         from documents.reading.html_reading import parse_html
 
         return parse_html(data, name, load_image)
+    left_out = LeftOut()
+    if kind == "text":
+        return parse_text(decoded(data, left_out), name, left_out)
     from documents.reading.markdown_reading import parse_markdown
 
-    left_out = LeftOut()
     return parse_markdown(decoded(data, left_out), name, load_image, left_out)

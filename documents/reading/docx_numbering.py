@@ -6,10 +6,9 @@ from docx.oxml.ns import qn
 from lxml import etree
 
 from documents.reading.docx_styles import number_of, value
+from documents.reading.written_numbers import written
 
 _MAX_LEVELS = 9
-_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
-    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +84,3 @@ class Numbering:
 def _level(element: etree._Element) -> Level:
     start = number_of(value(element, "w:start"), 1)
     return Level(value(element, "w:numFmt") or "decimal", value(element, "w:lvlText"), start)
-
-
-def written(number: int, style: str) -> str:
-    """A number in a style; unusual styles as a decimal number."""
-    if style in ("lowerLetter", "upperLetter") and 0 < number < 1000:
-        text = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
-    elif style in ("lowerRoman", "upperRoman") and 0 < number < 4000:
-        text, left = "", number
-        for worth, letters in _ROMAN:
-            text += letters * (left // worth)
-            left %= worth
-    elif style == "decimalZero":
-        text = f"{number:02}"
-    else:
-        text = str(number)
-    return text.upper() if style.startswith("upper") else text

@@ -6,7 +6,6 @@ Pages are unknown, because Word breaks them only when it shows the document.
 """
 
 import io
-import re
 import struct
 import zipfile
 import zlib
@@ -22,7 +21,7 @@ from lxml import etree
 
 from common.errors import DataError
 from documents.left_out import LeftOut
-from documents.normal_form import MAX_LIST_LEVELS, normalized, one_line, title_of
+from documents.normal_form import MAX_LIST_LEVELS, NO_TITLE, normalized, one_line, title_of
 from documents.reading.captions import CaptionPiece, with_captions
 from documents.reading.docx_numbering import Numbering
 from documents.reading.docx_styles import BODY_LEVEL, DocxStyle, Styles, number_of, value
@@ -34,9 +33,6 @@ from documents.records import Document, Heading, Image, Paragraph
 
 _BROKEN = (OpcError, zipfile.BadZipFile, zlib.error, struct.error, etree.LxmlError, EOFError, OSError,
            NotImplementedError, RuntimeError, AttributeError, LookupError, TypeError, ValueError)  # fmt: skip
-_NO_TITLE = re.compile(
-    r"(?:word document|document\d*|microsoft word - .*|untitled|powerpoint presentation)?", re.IGNORECASE
-)
 _CONTENTS = "tables of contents left out"
 _BESIDE = {  # parts beside the text -> the rule that leaves them out
     RELATIONSHIP_TYPE.HEADER: "headers and footers left out", RELATIONSHIP_TYPE.FOOTER: "headers and footers left out",
@@ -63,7 +59,7 @@ def parse_docx(data: bytes, name: str) -> Document:
             f"{name} is no Word document that can be read ({reason}): open it in Word or LibreOffice and save it as "
             ".docx."
         ) from error
-    named = reader.title or ("" if _NO_TITLE.fullmatch(core_title) else core_title)
+    named = reader.title or ("" if NO_TITLE.fullmatch(core_title) else core_title)
     title, blocks = titled(with_captions(reader.pieces), named)
     return normalized(Document(name, title or title_of(name), tuple(blocks), left_out=reader.left_out.lines))
 

@@ -12,6 +12,7 @@ from lxml import etree
 
 BODY_LEVEL = 9  # outline level of text that is no heading
 _LOOKS = ("vanish", "strike", "dstrike", "vertAlign")  # properties of text that count
+_FONTS = ("ascii", "hAnsi")  # attributes that name a text's font
 _MAX_BASES = 20  # styles that build on each other
 
 
@@ -71,8 +72,8 @@ class Styles:
             self._known[id_] = self._read(id_)
         return self._known[id_]
 
-    def look(self, run: etree._Element, paragraph_style: str | None) -> tuple[str, str]:
-        """The rule that leaves a run of text out, or nothing; and how it stands in its line.
+    def look(self, run: etree._Element, paragraph_style: str | None) -> tuple[str, str, str]:
+        """The rule that leaves a run of text out, or nothing; how it stands in its line; and its font.
 
         By its own properties, its style, or that of its paragraph (None for the default one). In its line it is a
         "superscript", a "subscript", or stands on the line: another word or nothing.
@@ -83,7 +84,8 @@ class Styles:
             values = values | self._values(value(own, "w:rStyle")) | _run_values(own)
         is_on = {name for name, given in values.items() if given not in ("0", "false", "off")}
         rules = {"vanish": "hidden text left out", "strike": "struck text left out", "dstrike": "struck text left out"}
-        return next((rule for name, rule in rules.items() if name in is_on), ""), values.get("vertAlign", "")
+        rule = next((rule for name, rule in rules.items() if name in is_on), "")
+        return rule, values.get("vertAlign", ""), values.get("font", "")
 
     def _values(self, id_: str) -> dict[str, str]:
         """The properties of the text of a style."""
@@ -120,7 +122,10 @@ class Styles:
 
 def _run_values(properties: etree._Element) -> dict[str, str]:
     known = {name: properties.find(qn(f"w:{name}")) for name in _LOOKS}
-    return {name: found.get(qn("w:val")) or "" for name, found in known.items() if found is not None}
+    values = {name: found.get(qn("w:val")) or "" for name, found in known.items() if found is not None}
+    fonts = properties.find(qn("w:rFonts"))
+    named = next((name for key in _FONTS if fonts is not None and (name := fonts.get(qn(f"w:{key}")))), "")
+    return values | ({"font": named} if named else {})
 
 
 def value(element: etree._Element | None, path: str) -> str:

@@ -1,5 +1,6 @@
 """Text, pictures and tables within the elements of a Word document."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
@@ -11,9 +12,10 @@ from lxml import etree
 from documents.left_out import LeftOut
 from documents.normal_form import one_line
 from documents.raised import lowered, note_mark, raised
-from documents.reading.docx_numbering import written
 from documents.reading.docx_styles import Styles, number_of, value
 from documents.reading.html_tables import MAX_CELLS
+from documents.reading.symbol_fonts import text_of_font, unicode_of
+from documents.reading.written_numbers import written
 from documents.records import Table
 
 _FALLBACK = (
@@ -31,6 +33,7 @@ _RULES = {  # element -> the rule that leaves its text out
 _MATH_SCRIPTS = {f"{_MATH}sup": "superscript", f"{_MATH}sub": "subscript", f"{_MATH}den": "over"}
 _BLANKS = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 _MAX_COLUMNS = 1000
+_SYMBOL_FIELD = re.compile(r'\s*SYMBOL\s+(?P<code>0[xX][0-9A-Fa-f]{1,5}|[1-9]\d{0,5})\b(?:.*\\f\s*"?(?P<font>[^"\\]+))?')
 
 
 def parts_of(element: etree._Element) -> Iterator[etree._Element]:
@@ -61,13 +64,13 @@ class DocxText:
         """The text of a paragraph, with its line breaks and tabs."""
         pieces: list[tuple[str, str]] = []  # how they stand in the line, text
         style = value(element, "w:pPr/w:pStyle") or None
-        script = ""
+        script = font = ""
         walk = etree.iterwalk(element, events=("start",))
         for _, part in walk:
             tag = part.tag
             rule = _RULES.get(tag)
             if tag == _RUN:
-                rule, script = self._styles.look(part, style)
+                rule, script, font = self._styles.look(part, style)
             if rule:
                 self.left_out.text(rule, all_text(part))
                 walk.skip_subtree()
@@ -79,13 +82,25 @@ class DocxText:
             elif tag in _NOTES:
                 pieces.append(("note", self._mark(part)))
             elif tag in (qn("w:t"), f"{_MATH}t"):
-                pieces.append((script if tag == qn("w:t") else "", part.text or ""))
+                text = part.text or ""
+                pieces.append((script, text_of_font(font, text)) if tag == qn("w:t") else ("", text))
+            elif tag == qn("w:sym"):
+                pieces.append((script, self._symbol(part.get(qn("w:font")) or font, part.get(qn("w:char")) or "")))
+            elif tag == qn("w:instrText") and (field := _SYMBOL_FIELD.match(part.text or "")):
+                pieces.append((script, self._symbol(field["font"] or font, hex(int(field["code"], 0)))))
             elif tag in _BLANKS:
                 pieces.append(("", _BLANKS[tag]))
         text = ""
         for script, group in groupby(pieces, itemgetter(0)):
             text += _in_line(script, "".join(piece for _, piece in group), text)
         return text
+
+    def _symbol(self, font: str, code: str) -> str:
+        """The sign of a font by its code in hexadecimal digits."""
+        shown = unicode_of(font, int(code, 16)) if re.fullmatch(r"(?:0x)?[0-9A-Fa-f]{1,6}", code) else "\ufffd"
+        if shown == "\ufffd":
+            self.left_out.text(f"signs of fonts that are unknown read as {shown}", f"{font} {code}")
+        return shown
 
     def _mark(self, reference: etree._Element) -> str:
         """The mark of a note: notes are counted; one with a mark of its own has that in the text."""

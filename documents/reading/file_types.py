@@ -6,18 +6,19 @@ from typing import Literal
 
 from common.errors import DataError
 from documents.reading.text_encoding import as_utf_8
+from documents.reading.web_archive import is_web_archive
 from documents.reading.zip_bounds import check_zip
 
-FileType = Literal["pdf", "docx", "html", "markdown"]
+FileType = Literal["pdf", "docx", "html", "markdown", "text"]
 
 SUFFIXES: dict[str, FileType] = {
-    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".md": "markdown",
-    ".markdown": "markdown", ".txt": "markdown",
+    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".mht": "html",
+    ".mhtml": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "text",
 }  # fmt: skip
 _ALLOWED = "Allowed are PDF, DOCX, HTML, Markdown and plain text"
-_HEAD_BYTES = 2048
+HEAD_BYTES = 2048
 _HTML = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body|title|meta|h[1-6]|div|p|table|article|main|section)\b",
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--(?:(?!-->).)*-->\s*)*<(?:(?P<page>!doctype\s+html|html|head|body)|title|meta|h[1-6]|div|p|table|article|main|section)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _OTHERS = {  # beginnings of files that are often taken for documents
@@ -33,12 +34,14 @@ _MAX_CONTROL_SHARE = 0.05  # of control characters in a text
 
 
 def file_type(data: bytes, name: str) -> FileType:
-    """The type of a file by its content; text that is no HTML counts as Markdown, of which plain text is a case.
+    """The type of a file by its content; text that is no HTML is Markdown, or plain text if it is named .txt.
+
+    Markdown and plain text may begin with a tag: under these names only a whole page is HTML.
 
     Raises:
         DataError: If it is empty, or of another type.
     """
-    head = data[:_HEAD_BYTES]
+    head = data[:HEAD_BYTES]
     if not data.strip(b"\x00 \t\r\n"):
         raise DataError(f"{name} is empty.")
     if b"%PDF-" in data[:1024]:  # readers accept it after other bytes
@@ -52,12 +55,16 @@ def file_type(data: bytes, name: str) -> FileType:
         if data.startswith(beginning):
             raise DataError(f"{name} is {kind}. {_ALLOWED}.")
     head = as_utf_8(head)
-    if _HTML.match(head) or (named_type(name) == "html" and b"<" in head):
+    named = named_type(name)
+    begun, is_written = _HTML.match(head), named in ("markdown", "text")
+    if (begun and (begun["page"] or not is_written)) or (named == "html" and b"<" in head):
+        return "html"
+    if not is_written and is_web_archive(head):
         return "html"
     control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
     if control > _MAX_CONTROL_SHARE * len(head):
         raise DataError(f"{name} is no text. {_ALLOWED}.")
-    return "markdown"
+    return "text" if named == "text" else "markdown"
 
 
 def wrong_suffix(kind: FileType, name: str) -> str:

@@ -46,8 +46,11 @@ _FRAME_IDS = names("toc table-of-contents sec_contents sec_shortcontents")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)", re.IGNORECASE)
 _HIDDEN_TEXT = "hidden text left out"
 _STRUCK = re.compile(r"text-decoration[^;]*line-through", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
 _ANCHOR_SIGNS = names("\u00b6 # \u00a7 \U0001f517 \uf0c1 \u2691 permalink")  # links of a heading to itself
 
+_SPOKEN = "sr-only"  # the class of text for screen readers alone
+_NEAR, _MAX_TWIN = 3, 20  # elements on each side, and within each of them, among which its twin is looked for
 _NOTE_CLASSES = names("footnote footnote-ref footnote-reference footnoteref noteref citation-reference")
 _NOTE_ROLES = names("doc-noteref noteref")
 _SCRIPTS = {"msup": ("", "sup"), "msub": ("", "sub"), "msubsup": ("", "sub", "sup"), "mfrac": ("", "over")}  # MathML
@@ -69,7 +72,8 @@ def is_content(element: etree._Element, left_out: LeftOut) -> bool:
     tag = tag_of(element)
     rule = _LEFT_OUT.get(tag) or (_rule(element, tag) if element.attrib or tag in _FRAME else "")
     if rule:
-        left_out.text(rule, " ".join(element.itertext()))
+        framed = _TAG.sub(" ", element.get("srcdoc") or "")
+        left_out.text(rule, " ".join((*element.itertext(), framed)))
     return bool(tag) and not rule and tag not in _NO_TEXT
 
 
@@ -83,9 +87,19 @@ def is_shown(element: etree._Element, left_out: LeftOut) -> bool:
 
 def _is_hidden(element: etree._Element) -> bool:
     attributes = element.attrib
-    if attributes.get("hidden", "until-found") != "until-found" or attributes.get("aria-hidden") == "true":
+    if attributes.get("hidden", "until-found") != "until-found":
         return True
+    if attributes.get("aria-hidden") == "true":
+        around = element.getparent()  # an element with a label speaks that instead: its text is the twin that stays
+        return around is None or not one_line(around.get("aria-label") or "")
     return _HIDDEN.search(attributes.get("style") or "") is not None
+
+
+def _has_twin(element: etree._Element) -> bool:
+    """Whether what only screen readers speak stands beside the same for eyes, which is left out."""
+    beside = (*islice(element.itersiblings(), _NEAR), *islice(element.itersiblings(preceding=True), _NEAR))
+    parts = (part for other in beside for part in islice(other.iter(), _MAX_TWIN))
+    return any(part.get("aria-hidden") == "true" and re.search(r"\w", "".join(part.itertext())) for part in parts)
 
 
 def _rule(element: etree._Element, tag: str) -> str:
@@ -95,6 +109,8 @@ def _rule(element: etree._Element, tag: str) -> str:
         return ""
     if _is_hidden(element):
         return _HIDDEN_TEXT
+    if _SPOKEN in classes_of(element) and _has_twin(element):
+        return ""
     if _STRUCK.search(attributes.get("style") or ""):
         return "struck text left out"
     if tag in HEADINGS:

@@ -3,13 +3,14 @@
 Pages of documentation generators (Sphinx, Texinfo, DocBook, pandoc) and any others. Nothing is fetched.
 """
 
+import re
 from dataclasses import dataclass
 
 from lxml import etree
 
 from common.errors import DataError
 from documents.left_out import LeftOut
-from documents.normal_form import normalized, one_line, title_of
+from documents.normal_form import NO_TITLE, normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
 from documents.reading.html_elements import (
     BLOCKS,
@@ -23,10 +24,13 @@ from documents.reading.html_elements import (
     tag_of,
     text_of,
 )
+from documents.reading.file_types import HEAD_BYTES
 from documents.reading.html_tables import is_layout, read_table
 from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
 from documents.reading.outline import titled
 from documents.reading.text_encoding import decoded
+from documents.reading.web_archive import is_web_archive, unpacked
+from documents.reading.written_numbers import written
 from documents.records import Block, Document, Heading, Image, Paragraph
 
 _LISTS = names("ul ol dl")
@@ -37,6 +41,12 @@ _DIVISIONS = names(  # of DocBook, whose headings do not always say their level
 _FIGURES = names("figure table informalfigure float")  # classes of elements that hold a figure and its caption
 _TITLES = names("title settitle")  # classes of a heading that is the document's title
 _CAPTIONS = names("caption title")
+_WHOLE = re.compile(r"[+-]?\d{1,8}", re.ASCII)
+_LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:[^;]*\b(lower|upper)-(alpha|latin|roman)", re.IGNORECASE)
+_STYLES = {
+    "loweralpha": "a", "lowerlatin": "a", "upperalpha": "A", "upperlatin": "A", "lowerroman": "i", "upperroman": "I",
+}  # fmt: skip
+_KINDS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 
 
 def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) -> Document:
@@ -51,20 +61,32 @@ def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) ->
         DataError: If the file is empty.
     """
     left_out = LeftOut()
+    if is_web_archive(data[:HEAD_BYTES]):
+        data, load_image = unpacked(data, load_image, left_out)
     root = _tree(decoded(data, left_out, is_html=True), left_out)
     if root is None:
         raise DataError(f"{name} is an empty HTML file.")
     first = next(root.iter("h1"), None)
     named = text_of(first, LeftOut()) if first is not None and classes_of(first) & _TITLES else ""
     title, blocks = titled(_blocks(root, load_image, left_out), named)
-    title = title or one_line(root.findtext(".//title") or "") or title_of(name)
+    said = one_line(root.findtext(".//title") or "")
+    title = title or ("" if NO_TITLE.fullmatch(said) else said) or title_of(name)
     return normalized(Document(name, title, tuple(blocks), left_out=left_out.lines))
 
 
-def html_blocks(markup: str, load_image: ImageLoader | None, left_out: LeftOut) -> list[Block]:
-    """The blocks of a piece of HTML.  `left_out` gets what is not read."""
+def html_blocks(
+    markup: str, load_image: ImageLoader | None, left_out: LeftOut, framed: bool = False
+) -> list[Block]:
+    """The blocks of a piece of HTML.
+
+    Args:
+        markup: The piece.
+        load_image: See `parse_html`.
+        left_out: Gets what is not read.
+        framed: Whether it stands in a frame: frames in it are left out.
+    """
     root = _tree(markup, left_out)
-    return [] if root is None else _blocks(root, load_image, left_out)
+    return [] if root is None else _blocks(root, load_image, left_out, framed)
 
 
 def html_text(markup: str, left_out: LeftOut) -> str:
@@ -90,15 +112,17 @@ def _tree(text: str, left_out: LeftOut) -> etree._Element | None:
     return root
 
 
-def _blocks(root: etree._Element, load_image: ImageLoader | None, left_out: LeftOut) -> list[Block]:
+def _blocks(
+    root: etree._Element, load_image: ImageLoader | None, left_out: LeftOut, framed: bool = False
+) -> list[Block]:
     mains = [element for element in root.iter() if tag_of(element) == "main" or element.get("role") == "main"]
     if len(mains) != 1:
-        return _Reader(load_image, left_out).read(root)
+        return _Reader(load_image, left_out, framed).read(root)
     for inside in (mains[0], *mains[0].iterancestors()):
         for beside in (*inside.itersiblings(preceding=True), *inside.itersiblings()):
             if is_content(beside, left_out):
                 left_out.text("text outside of the main part left out", text_of(beside, left_out))
-    return _Reader(load_image, left_out).read(mains[0])
+    return _Reader(load_image, left_out, framed).read(mains[0])
 
 
 @dataclass
@@ -110,15 +134,38 @@ class _Figure:
     caption: str  # empty once it is used
 
 
+@dataclass
+class _Numbers:
+    """The numbers of a list's items."""
+
+    next: int
+    step: int  # -1 where they count down
+    kind: str  # of the list: "1", "a", "A", "i" or "I"
+
+    @classmethod
+    def of(cls, element: etree._Element) -> "_Numbers":
+        """Those of an `ol` element."""
+        down = element.get("reversed") is not None
+        first = sum(tag_of(child) == "li" for child in element) if down else 1
+        return cls(_whole(element.get("start"), first), -1 if down else 1, _kind(element) or "1")
+
+    def mark(self, item: etree._Element) -> str:
+        """The mark of the next item: what Markdown does not have, such as "c.", stands behind a "-"."""
+        number = _whole(item.get("value"), self.next)
+        self.next = number + self.step
+        text = written(number, _KINDS.get(_kind(item) or self.kind, ""))
+        return f"{text}." if text.isdecimal() else f"- {text}."
+
+
 class _Reader:
     """Walks a tree in the order of the document, without recursion."""
 
-    def __init__(self, load_image: ImageLoader | None, left_out: LeftOut) -> None:
-        self._load_image, self._left_out = load_image, left_out
+    def __init__(self, load_image: ImageLoader | None, left_out: LeftOut, framed: bool) -> None:
+        self._load_image, self._left_out, self._framed = load_image, left_out, framed
         self._built = BlockBuilder()
         self._text: list[str] = []  # since the last border of a block
         self._joint = " "
-        self._numbers: list[int | None] = []  # the next item's number in each list around; None without numbers
+        self._numbers: list[_Numbers | None] = []  # of each list around; None without numbers
         self._divisions: list[int | None] = []  # level of the first heading in each division around; None before it
         self._figures: list[_Figure] = []
 
@@ -144,6 +191,11 @@ class _Reader:
 
     def _is_whole(self, element: etree._Element, tag: str) -> bool:
         """Whether an element is read as a whole or not at all; if so, it is read."""
+        if tag == "iframe" and (srcdoc := element.get("srcdoc")) and not self._framed:
+            self._border()
+            for block in html_blocks(srcdoc, self._load_image, self._left_out, framed=True):
+                self._built.add(block)
+            return True
         if not is_content(element, self._left_out) or (self._figures and element is self._figures[-1].caption_element):
             return True
         if tag in HEADINGS:
@@ -172,12 +224,10 @@ class _Reader:
         self._border()
         if tag in _LISTS:
             self._built.open_list()
-            start = element.get("start") or ""
-            self._numbers.append((int(start) if start.isdecimal() and len(start) < 9 else 1) if tag == "ol" else None)
+            self._numbers.append(_Numbers.of(element) if tag == "ol" else None)
         elif tag == "li" and self._numbers:
-            number = self._numbers[-1]
-            self._built.item("-" if number is None else f"{number}.")
-            self._numbers[-1] = None if number is None else number + 1
+            numbers = self._numbers[-1]
+            self._built.item("-" if numbers is None else numbers.mark(element))
         elif tag == "dt" and self._numbers:
             self._built.item()
         elif tag == "dd":
@@ -245,6 +295,17 @@ class _Reader:
         self._border()
         caption = self._figure_caption()
         self._built.add(Image(*found, caption or alt, alt if caption and alt != caption else ""))
+
+
+def _whole(text: str | None, default: int) -> int:
+    return int(text) if text and _WHOLE.fullmatch(text.strip()) else default
+
+
+def _kind(element: etree._Element) -> str:
+    """How an element says that numbers are written, by its type or style; empty if it does not."""
+    style = _LIST_STYLE.search(element.get("style") or "")
+    kind = (style[1] + style[2]).lower() if style else element.get("type") or ""
+    return _STYLES.get(kind, kind)
 
 
 def _is_division(element: etree._Element, tag: str) -> bool:

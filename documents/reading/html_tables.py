@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from lxml import etree
 
 from documents.left_out import LeftOut
-from documents.reading.html_elements import HEADINGS, classes_of, is_shown, tag_of, text_of
+from documents.reading.html_elements import HEADINGS, classes_of, is_content, is_shown, tag_of, text_of
 from documents.records import Table
 
 MAX_CELLS = 200_000  # of a table; a span can claim millions
 _MAX_COLUMNS = 1000
+_CELLS, _NO_ROWS = ("td", "th"), ("", "caption", "colgroup", "col")
 _Cell = tuple[str, bool]  # text, whether it is a header cell
 
 
@@ -23,7 +24,7 @@ def is_layout(table: etree._Element) -> bool:
     if next(table.iter(*HEADINGS, "pre"), None) is not None or sum(1 for _ in table.iter("table")) > 1:
         return True
     ignored = LeftOut()  # `read_table` tells
-    widths = [sum(_span(cell, "colspan") for cell in _cells(row, ignored)) for row in _rows(table, ignored)]
+    widths = [sum(_span(cell, "colspan") for cell in row) for row, _ in _rows(table, ignored)]
     return len(widths) < 2 or max(widths) < 2
 
 
@@ -39,9 +40,9 @@ def read_table(element: etree._Element, caption: str, left_out: LeftOut) -> Tabl
     below: dict[int, tuple[int, _Cell]] = {}  # column -> rows still to fill, cell
     head = cells = 0
     own = element.find("caption")
-    for row in _rows(element, left_out):
+    for row, in_head in _rows(element, left_out):
         line: list[_Cell] = []
-        for cell in _cells(row, left_out):
+        for cell in row:
             _fill(line, below)
             given = (text_of(cell, left_out), tag_of(cell) == "th")
             width = min(_span(cell, "colspan"), _MAX_COLUMNS - len(line))
@@ -55,7 +56,7 @@ def read_table(element: etree._Element, caption: str, left_out: LeftOut) -> Tabl
             left_out.append(f"rows of a table after {MAX_CELLS:,} cells")
             break
         rows.append(line)
-        head += tag_of(row.getparent()) == "thead"
+        head += in_head
     texts = tuple(tuple(text for text, _ in row) for row in rows)
     header_rows = head or _header_rows(rows)
     return Table(texts, min(header_rows, len(rows)), text_of(own, left_out) if own is not None else caption)
@@ -78,18 +79,37 @@ def _fill(line: list[_Cell], below: dict[int, tuple[int, _Cell]]) -> None:
         line.append(cell)
 
 
-def _rows(table: etree._Element, left_out: LeftOut) -> Iterator[etree._Element]:
-    """The rows of a table that are shown, not those of tables within."""
+def _rows(
+    table: etree._Element, left_out: LeftOut, in_head: bool = False
+) -> Iterator[tuple[list[etree._Element], bool]]:
+    """The cells of each row that is shown, and whether it is in the head; not those of tables within.
+
+    Cells without a row are one. Text between them is left out.
+    """
+    row: list[etree._Element] = []  # without an element of its own
+    loose = [table.text or ""]
     for child in table:
-        if tag_of(child) in ("tr", "thead", "tbody", "tfoot") and is_shown(child, left_out):
-            if tag_of(child) == "tr":
-                yield child
-            else:
-                yield from (row for row in child if tag_of(row) == "tr" and is_shown(row, left_out))
-
-
-def _cells(row: etree._Element, left_out: LeftOut) -> Iterator[etree._Element]:
-    return (cell for cell in row if tag_of(cell) in ("td", "th") and is_shown(cell, left_out))
+        tag = tag_of(child)
+        loose.append(child.tail or "")
+        if row and tag not in _CELLS:
+            yield row, in_head
+            row = []
+        if tag in _NO_ROWS or not is_shown(child, left_out):
+            continue
+        if tag in _CELLS:
+            row.append(child)
+        elif tag == "tr":
+            cells = [cell for cell in child if tag_of(cell) in _CELLS and is_shown(cell, left_out)]
+            beside = [part for part in child if tag_of(part) not in _CELLS and is_content(part, left_out)]
+            loose += [child.text or "", *(part.tail or "" for part in child), *(text_of(part, left_out) for part in beside)]
+            yield cells, in_head
+        elif tag in ("thead", "tbody", "tfoot", "form"):
+            yield from _rows(child, left_out, in_head or tag == "thead")
+        elif is_content(child, left_out):
+            loose.append(text_of(child, left_out))
+    if row:
+        yield row, in_head
+    left_out.text("text between the cells of tables left out", " ".join(loose))
 
 
 def _span(cell: etree._Element, name: str) -> int:

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import unescapeAll
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_block.reference import reference
+from markdown_it.rules_block.table import escapedSplit
 from markdown_it.token import Token
 
 from documents.left_out import LeftOut
@@ -21,11 +22,13 @@ from documents.raised import lowered, note_mark, raised
 from documents.reading.block_builder import BlockBuilder
 from documents.reading.html_reading import html_blocks, html_text
 from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
+from documents.reading.markdown_tags import is_markup, with_text
 from documents.reading.outline import titled
 from documents.records import Block, Document, Heading, Image, Paragraph, Table
 
 _MAX_BRACKETS = 2000  # in one paragraph or cell
 _MAX_NESTING = 60  # quotations and lists in each other; what is deeper is left out
+_MAX_BETWEEN = 200  # parts of a text between a tag and its partner
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _SCRIPT = re.compile(rf"(?<=[\w)\]]){RAISED}|(?<=\w){LOWERED}|{NOTE}")
 _NOTE_TEXT = re.compile(rf"^[> ]*{NOTE}:[ \t]*", re.MULTILINE)
@@ -91,6 +94,7 @@ class _Reader:
         self._parser.block.ruler.at("reference", _reference)
         self._references: dict[str, object] = {}  # addresses of links that stand elsewhere in the file
         self._notes: set[str] = set()  # that the file has; of another, [^x] is no mark
+        self._lines: list[str] = []  # of the text that is being read
         self._level: int | None = None  # of the next heading, if a mark says it
         self._header_rows: int | None = None  # of the next table, if a mark says it
         self._images: list[Image] = []  # in the text that is being read
@@ -98,6 +102,7 @@ class _Reader:
     def read(self, text: str) -> None:
         """Add the blocks of a text."""
         self._notes.update(match["note"] for match in _NOTE_TEXT.finditer(text))
+        self._lines = text.split("\n")
         tokens = iter(self._parser.parse(text, self._references))
         deepest = 0
         for token in tokens:
@@ -137,13 +142,16 @@ class _Reader:
     def _table(self, tokens: Iterator[Token]) -> None:
         rows: list[tuple[str, ...]] = []
         row: list[str] = []
-        header_rows = 0
+        header_rows, line = 0, ""
         for token in tokens:
             if token.type == "table_close":
                 break
             if token.type == "inline":
                 row.append(self._text(token))
+            elif token.type == "tr_open" and token.map:
+                line = self._lines[token.map[0]]
             elif token.type == "tr_close":
+                row += self._surplus(line, len(row))
                 rows.append(tuple(row))
                 row = []
             elif token.type == "thead_close":
@@ -155,6 +163,12 @@ class _Reader:
         self._header_rows = None
         self.built.add(Table(tuple(rows), header_rows, self.built.take_caption(), self.built.page))
 
+    def _surplus(self, line: str, width: int) -> list[str]:
+        """The texts of the cells of a row that are more than the header has, which the parser does not give."""
+        cells = escapedSplit(line.strip("> \t"))
+        cells = [cell.strip() for cell in cells[not cells[0] : len(cells) - (not cells[-1])]]
+        return [self._text(Token("inline", "", 0, content=cell)) for cell in cells[width:]]
+
     def _html(self, content: str) -> None:
         """HTML between the blocks: our own marks in comments; other comments are left out."""
         for match in _MARK.finditer(content):
@@ -163,6 +177,7 @@ class _Reader:
         for comment in _COMMENT.findall(markup):
             self._left_out.text("comments left out", comment)
         if markup:
+            markup = with_text(markup)
             for block in html_blocks(markup, self._load_image, self._left_out):
                 self.built.add(replace(block, page=self.built.page))
 
@@ -185,6 +200,10 @@ class _Reader:
     def _text(self, inline: Token) -> str:
         """The text of a block without its marks; its images are kept for `_read`."""
         tokens = self._children(inline)
+        for at, token in enumerate(tokens):
+            after = tokens[at + 1 : at + 1 + _MAX_BETWEEN] if token.type == "html_inline" else ()
+            if token.type == "html_inline" and not is_markup(token.content, "".join(each.content for each in after)):
+                token.type = "text_special"
         if not any(token.type in ("html_inline", "s_open") for token in tokens):
             return one_line("".join(self._pieces(tokens)))
         for comment in _COMMENT.findall("".join(token.content for token in tokens if token.type == "html_inline")):

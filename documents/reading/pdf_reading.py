@@ -34,15 +34,17 @@ def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int =
     """
     from pypdfium2 import PdfiumError
 
+    from documents.pdf.annotations import open_page
     from documents.pdf.outline import outline
     from documents.pdf.page_contents import in_reading_order, page_contents
 
     with closing(_open(data, name)) as file:
+        file.init_forms()
         pages, broken = [], []
         left_out = LeftOut()
         for number in range(1, min(len(file), max_pages) + 1):
             try:
-                with closing(file[number - 1]) as page:
+                with closing(open_page(file, number - 1, left_out)) as page:
                     pages.append(page_contents(page, number, left_out))
             except PdfiumError:
                 broken.append(number)

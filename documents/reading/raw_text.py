@@ -1,9 +1,11 @@
-"""The text of a PDF file as pdfium gives it, without any reading of its layout.
+"""The text of a PDF file as pdfium gives it, form fields and notes too, without any reading of its layout.
 
 Conversions are measured against it.
 """
 
 from contextlib import closing
+
+from documents.left_out import LeftOut
 
 
 def raw_text(data: bytes, max_pages: int) -> str:
@@ -15,11 +17,14 @@ def raw_text(data: bytes, max_pages: int) -> str:
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
+    from documents.pdf.annotations import open_page
+
     texts = []
     with closing(PdfDocument(data)) as file:
+        file.init_forms()
         for place in range(min(len(file), max_pages)):
             try:
-                with closing(file[place]) as page, closing(page.get_textpage()) as text:
+                with closing(open_page(file, place, LeftOut())) as page, closing(page.get_textpage()) as text:
                     texts.append(text.get_text_bounded())
             except PdfiumError:
                 continue

@@ -53,12 +53,12 @@ def test_a_page_is_read_as_the_markdown_beside_it(page: Path) -> None:
         (b"<?xml version='1.0'?><!DOCTYPE html PUBLIC ''><html>", "a.xhtml", "html"),
         ("<html>".encode("utf-16"), "a.htm", "html"),
         (b"text <b>x</b>", "a.html", "html"),
-        (b"text <b>x</b>", "a.txt", "markdown"),
+        (b"text <b>x</b>", "a.txt", "text"),
         (b"# Title", "a.html", "markdown"),
         (b"<!---->" * 280 + b"text", "a.md", "markdown"),
         ("größer".encode("latin-1"), "a.md", "markdown"),
-        ("größer".encode("utf-16"), "a.txt", "markdown"),
-        (b"page one\x0cpage two\x0c", "a.txt", "markdown"),
+        ("größer".encode("utf-16"), "a.txt", "text"),
+        (b"page one\x0cpage two\x0c", "a.txt", "text"),
     ],
 )
 def test_types_are_told_by_content(data: bytes, name: str, kind: str) -> None:
