@@ -12,7 +12,7 @@ from models.loading import check_vocabulary, load_config, load_network, load_tok
 from models.pretrained import resolve
 
 _UNNAMED = re.compile(r"LABEL_\d+")  # the labels of a model that names none
-_OFFSET_POSITIONS = ("roberta", "camembert", "longformer", "mpnet")  # in names of models: theirs begin after padding's
+_OFFSET_POSITIONS = ("roberta", "camembert", "longformer", "mpnet")  # in the names of model types
 _RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
 
 
@@ -69,9 +69,9 @@ def new_classifier(
 
 
 def positions(config: PreTrainedConfig) -> int | None:
-    """Maximum input length of an encoder, in tokens, by its configuration; None if that names none (XLNet's says -1)."""
+    """Maximum input length of an encoder, in tokens; None if its configuration names none (XLNet's says -1)."""
     room = getattr(config, "max_position_embeddings", None) or -1
-    offset = any(name in config.model_type for name in _OFFSET_POSITIONS)
+    offset = any(name in config.model_type for name in _OFFSET_POSITIONS)  # which begin after the padding token
     return None if room < 0 else int(room) - (offset and (config.pad_token_id or 0) + 1)
 
 

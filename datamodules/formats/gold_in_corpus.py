@@ -63,6 +63,11 @@ def _with_corpus(
         for passage in read_passages(CORPUS_LAYOUT, [corpus], repeated=True):
             if (own := clean(passage.corpus_id)) in ids:
                 found.setdefault(own, {}).setdefault(passage.id, passage)
+    if several := [own for own, each in found.items() if len(each) > 1]:
+        _say_once(
+            f"{corpus}: {len(several):,} of the ids that {source} names are of several passages with different texts, "
+            f"which all count, such as {several[0]!r}."
+        )
     kept, absent = 0, []  # of those that are left out a gold passage that is not there
     for question in again:
         question = replace(question, gold=replace(question.gold, corpus_ids=in_corpus(question.gold.corpus_ids, found)))

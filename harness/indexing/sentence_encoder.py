@@ -73,10 +73,14 @@ class Modules:
         if pooling not in ("mean", "cls", "max"):
             raise UserError(f"{folder}: pooling {pooling!r} is not supported. Choose an encoder with mean, cls or max.")
         if similarity not in ("cosine", "dot"):
-            raise UserError(f"{folder}: similarity {similarity!r} is not supported. Choose an encoder of cosine or dot.")
+            raise UserError(
+                f"{folder}: similarity {similarity!r} is not supported. Choose an encoder of cosine or dot."
+            )
         unread = [name for name in _UNREAD if whole.get(name) or own.get(name)]
         if unread := [*unread, *(["a chat template"] if "message" in own.get("modality_config", ()) else [])]:
-            raise UserError(f"{folder}: sentence encoders with {', '.join(unread)} are not supported. Choose another one.")
+            raise UserError(
+                f"{folder}: sentence encoders with {', '.join(unread)} are not supported. Choose another one."
+            )
         return cls(
             transformer,
             pooling,
