@@ -195,7 +195,7 @@ class RewriteData(StepData):
         if not self.training or not self.held_out:
             raise DataError(
                 f"{len(self.training)} training and {len(self.held_out)} validation examples, from "
-                f"{self._lacking(not self.training)}: give more files, or change data.validation_fraction."
+                f"{self._lacking(not self.training)}: give more files{self._or_fraction}."
             )
         found = {each.example.strategy for each in self.training}
         self.strategies = [name for name in self.module.rewriter.strategies if name in found]

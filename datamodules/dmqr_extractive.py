@@ -151,8 +151,8 @@ class ExtractiveData(StepData):
         if not helpful or not any(each.helpful for each in self.held_out):
             raise DataError(
                 f"{len(helpful)} training pairs and {sum(each.helpful for each in self.held_out)} validation pairs "
-                f"have a word that helps, none in {self._lacking(not helpful)}: label more questions, lower "
-                "data.full_change, or change data.validation_fraction."
+                f"have a word that helps, none in {self._lacking(not helpful)}: label more questions, or lower "
+                f"data.full_change{self._or_fraction}."
             )
         self.pairs = helpful + [each for each in pairs if not each.helpful]
         self.helpful = len(helpful)

@@ -121,7 +121,7 @@ class DrRagData(QuestionData):
             raise DataError(
                 f"{len(first)} training and {len(held_out)} validation triples, from "
                 f"{self._lacking(not len(first))}: a question needs two or more gold passages and other ones, and "
-                "validation needs both classes. Give more questions, or raise data.validation_fraction."
+                f"validation needs both classes. Give more questions{self._or_fraction}."
             )
         tokens = int(first.lengths().sum())
         self.steps_per_epoch = max(1, min(len(first), math.ceil(tokens / self.tokens_per_step)))

@@ -194,7 +194,7 @@ class ReRagData(QuestionData):
             raise DataError(
                 f"{len(training['place'])} training and {len(held_out['place'])} validation questions with {needed}, "
                 f"from {self._lacking(not len(training['place']))}: give files with passages (or "
-                "data.hard_negatives), or raise data.validation_fraction."
+                f"data.hard_negatives){self._or_fraction}."
             )
         questions, validation = split.training.select(training["place"]), split.held_out.select(held_out["place"])
         if self._weighted:

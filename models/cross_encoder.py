@@ -12,7 +12,7 @@ from typing import Any, Self, get_args
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.progress import Progress
@@ -25,6 +25,7 @@ from models.causal_lm import CausalLanguageModel, is_causal, next_logits
 from models.causal_part import computing, load_adapted, load_causal, save_causal, use_of
 from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
 from models.devices import autocast, compute_dtype, resolve_device
+from models.encoders import positions
 from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.fused_kernels import fuse_kernels
@@ -169,7 +170,7 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
                 raise UserError(
                     f"{pretrained} classifies into {network.config.num_labels} labels; an estimator needs 1 or 2."
                 )
-            if max_tokens > (room := positions(network.config)):
+            if max_tokens > (room := positions(network.config) or max_tokens):
                 raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
             tokenizer = load_tokenizer(folder)
             check_vocabulary(tokenizer, network, folder)
@@ -257,16 +258,6 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
             pair_tokenizer(tokenizer, max_tokens, self.segmented, separator_inside=False).save_pretrained(folder)
 
 
-def positions(config: PretrainedConfig) -> int:
-    """Maximum input length of an encoder-only model, in tokens.
-
-    RoBERTa's and Longformer's positions start after the padding id.
-    """
-    shifted = ("roberta", "xlm-roberta", "camembert", "longformer")
-    taken = config.pad_token_id + 1 if config.model_type in shifted else 0
-    return int(config.max_position_embeddings) - taken
-
-
 def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "auto") -> RelevanceEstimator:
     """A scorer of (question, passage) pairs.
 
@@ -291,7 +282,7 @@ def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "
         estimator.base_order = base_order_of(serving, manifest)
         estimator.serving_sha256 = manifest_sha256(serving)
     else:
-        most = min(MAX_TOKENS, positions(load_config(folder)))
+        most = min(MAX_TOKENS, positions(load_config(folder)) or MAX_TOKENS)
         estimator = RelevanceEstimator.build(str(folder), most)
     estimator = estimator.eval().to(where)
     estimator.inference_dtype = dtype

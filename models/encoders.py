@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from common.errors import UserError
 from models.loading import check_vocabulary, load_config, load_network, load_tokenizer
 from models.pretrained import resolve
 
 _UNNAMED = re.compile(r"LABEL_\d+")  # the labels of a model that names none
-_OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert")  # their positions begin after the padding token's
+_OFFSET_POSITIONS = ("roberta", "camembert", "longformer", "mpnet")  # in the names of model types
 _RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
 
 
@@ -59,16 +59,20 @@ def new_classifier(
         raise UserError(
             f"{pretrained} is a {config.model_type!r}, not an encoder: name a MiniLM, BERT, RoBERTa or DeBERTa."
         )
-    room = getattr(config, "max_position_embeddings", None)
-    if room is not None and config.pad_token_id and config.model_type in _OFFSET_POSITIONS:
-        room -= config.pad_token_id + 1
-    if room is not None and max_tokens > room:
+    if (room := positions(config)) is not None and max_tokens > room:
         raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
     tokenizer = load_tokenizer(folder)
     named = {"num_labels": len(labels), "id2label": dict(labels), "label2id": {name: i for i, name in labels.items()}}
     network = load_network(family, folder, new_head=True, dtype=torch.float32, **dropout_rates(dropout), **named)
     check_vocabulary(tokenizer, network, folder)
     return network, tokenizer
+
+
+def positions(config: PreTrainedConfig) -> int | None:
+    """Maximum input length of an encoder, in tokens; None if its configuration names none (XLNet's says -1)."""
+    room = getattr(config, "max_position_embeddings", None) or -1
+    offset = any(name in config.model_type for name in _OFFSET_POSITIONS)  # which begin after the padding token
+    return None if room < 0 else int(room) - (offset and (config.pad_token_id or 0) + 1)
 
 
 def dropout_rates(rate: float | None) -> dict[str, Any]:

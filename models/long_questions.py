@@ -41,9 +41,9 @@ def longest_fitting(least: int, most: int, fits: Callable[[int], bool]) -> int |
     return found
 
 
-def question_note(kept: int, tokens: int) -> str:
-    """The note on a question of which only the first tokens are read."""
-    return f"reads the first {kept:,} of the question's {tokens:,} tokens"
+def question_note(kept: int, tokens: int, which: str = "first") -> str:
+    """The note on a question of which only the first tokens are read, or the last."""
+    return f"reads the {which} {kept:,} of the question's {tokens:,} tokens"
 
 
 HISTORY_NOTE = "reads the question without the oldest words of its earlier turns"

@@ -123,15 +123,18 @@ def relevant(question: Question, passages: Sequence[Passage], labels: Labels) ->
 def shares_of_grades(question: Question, passages: Sequence[Passage], labels: Sequence[bool]) -> tuple[float, ...]:
     """How relevant each context is, as a share of the question's highest grade; empty if the file grades none.
 
-    A relevant passage without a grade, such as a copy of a graded one, has the grade 1.
+    A relevant passage without a grade has the highest of those that it is a copy of, else the grade 1.
     """
     grades = {
         id_: grade for id_, grade in question.gold.grades if grade
     }  # 0: of passages of a corpus that is not given
     if not grades:
         return ()
+    graded = [(GoldCopies.of([each]), grades[each.id]) for each in question.gold_passages if each.id in grades]
     found = [
-        grades.get(passage.id, 1.0) if is_relevant else 0.0
+        grades.get(passage.id) or max((grade for copies, grade in graded if passage in copies), default=1.0)
+        if is_relevant
+        else 0.0
         for passage, is_relevant in zip(passages, labels, strict=True)
     ]
     highest = max(grades.values())

@@ -180,6 +180,11 @@ class StepData(pl.LightningDataModule):
         return ", ".join(source.path for source in (self.train_sources if training else self._validation_files))
 
     @property
+    def _or_fraction(self) -> str:
+        """The end of an error's advice: another share to hold out, where validation is split off by hash."""
+        return "" if self.validation_sources else ", or change data.validation_fraction"
+
+    @property
     def _validation_files(self) -> Sequence[Any]:
         return self.validation_sources or self.train_sources
 

@@ -69,6 +69,11 @@ def _with_corpus(
             elif (number := whole(own)) in ids:
                 by_number.setdefault(number, {}).setdefault(passage.id, passage)
         found = by_number | found
+    if several := [own for own, each in found.items() if len(each) > 1]:
+        _say_once(
+            f"{corpus}: {len(several):,} of the ids that {source} names are of several passages with different texts, "
+            f"which all count, such as {several[0]!r}."
+        )
     kept, absent = 0, []  # of those that are left out a gold passage that is not there
     for question in again:
         question = replace(question, gold=replace(question.gold, corpus_ids=in_corpus(question.gold.corpus_ids, found)))

@@ -20,6 +20,7 @@ LEFT_OUT, NOT_READ, NOT_SEARCHED = "left out", "not read", "kept with the passag
 EMPTY_PASSAGE = RowKind("a passage without title and text", LEFT_OUT)
 TITLE_ALONE = RowKind("a passage with a title and no text", "kept")
 REPEATED_PASSAGE = RowKind("a passage with the title and text of an earlier one", LEFT_OUT)
+SHARED_ID = RowKind("a passage with the id of another one, and another text", "kept, both are found by that id")
 CUT_PASSAGE = RowKind("a passage longer than the encoder reads", "cut")
 WITHOUT_GOLD = "a question without a gold answer and a gold passage"
 REPEATED_HEADER = RowKind("a header within a table", LEFT_OUT)
@@ -34,7 +35,8 @@ class RowCounts:
     """Counts of unusual rows.
 
     Args:
-        strict: Whether the first one is an error; rows that are joined, and fields of no layout, are none.
+        strict: Whether the first one is an error; rows that are joined, ids that are shared (chunks of a document have
+            one), and fields of no layout, are none.
         without_gold: The treatment of a question without gold; None if no gold is needed, so that it is not unusual.
     """
 
@@ -66,7 +68,7 @@ class RowCounts:
             DataError: If strict.
         """
         place = self.place if place is None else place
-        if self.strict and kind != JOINED and kind.outcome not in (NOT_READ, NOT_SEARCHED):
+        if self.strict and kind not in (JOINED, SHARED_ID) and kind.outcome not in (NOT_READ, NOT_SEARCHED):
             raise DataError(f"{place}: {kind.what}. Correct it, or omit strict: it is then {kind.outcome}.")
         before, first = self._found.get(kind, (0, place))
         self._found[kind] = before + count, first

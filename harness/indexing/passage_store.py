@@ -15,7 +15,7 @@ from pathlib import Path
 from common.errors import ArtifactError, DataError
 from common.files import read_json, write_atomically, write_text
 from common.records import TEXT_VERSION, Passage, clean
-from datamodules.formats.row_counts import REPEATED_PASSAGE, RowCounts
+from datamodules.formats.row_counts import REPEATED_PASSAGE, SHARED_ID, RowCounts
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
 OTHER_IDS = "passages.other_ids.json"  # further own ids of passages, where there are any
@@ -62,6 +62,7 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
     """
     # id -> hash of the own id; about 150 bytes each: 3 GB for Wikipedia's 21 million passages
     seen: dict[str, int] = {}
+    owners = set[int]()  # hashes of the own ids
     digest, labels, offsets = hashlib.sha256(), hashlib.sha256(), array("Q")
     labelled = False
     further: dict[str, list[str]] = {}  # own id -> the passages of an earlier own id that have it too
@@ -79,6 +80,10 @@ def write_passages(folder: Path, passages: Iterable[Passage], counts: RowCounts 
                         counts.add(REPEATED_PASSAGE)
                     continue
                 seen[passage.id] = own
+                if counts is not None and counts.is_reading and passage.corpus_id:
+                    if own in owners:
+                        counts.add(SHARED_ID, f"{counts.place}, id {passage.corpus_id!r}")
+                    owners.add(own)
                 digest.update(passage.id.encode() + b"\n")
                 offsets.append(position)
                 if passage.labels:

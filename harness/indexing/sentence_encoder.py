@@ -3,15 +3,16 @@
 Shape legend: B texts in a batch, T tokens, D dimensions of the embedding, N texts in all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from tokenizers import normalizers
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoModel, BatchEncoding
+from transformers import AutoModel, BatchEncoding, PreTrainedTokenizerBase
 
 from common.errors import ArtifactError, UserError
 from common.files import parse_json, sha256
@@ -20,6 +21,7 @@ from common.ranges import Precision
 from common.records import as_texts, nfkc
 from common.sealed_json import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
+from models.encoders import positions
 from models.length_batching import length_batches
 from models.loading import check_vocabulary, load_network, load_tokenizer
 from models.long_questions import question_note, surely_fits, token_count
@@ -29,18 +31,21 @@ from models.pretrained import MINILM, resolve
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
 # Per tuple, the files of the first pattern found are fingerprinted: a repackaged model keeps its fingerprint.
 _FINGERPRINTED_FILES = (("*.safetensors", "pytorch_model*.bin"), ("tokenizer.json", "vocab.*", "*.model"))
+_UNREAD = ("truncate_dim", "processing_kwargs", "query_length", "document_length", "query_expansion")  # settings
 _IGNORED_CONFIG_KEYS = {"_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version"}
 
 
 @dataclass(frozen=True, slots=True)
 class Modules:
-    """The modules of a sentence encoder: the network's folder, pooling, normalization, maximum length and prompts."""
+    """What the folder of a sentence encoder says: where the network is, how texts are read, pooled and compared."""
 
     transformer: Path  # folder for AutoModel
     pooling: str  # mean, cls or max
-    normalize: bool  # to length 1, so that the inner product is the cosine
-    max_tokens: int | None  # maximum input length, special tokens included; None: the network's maximum
-    prompts: dict[str, str]  # the encoder's prefixes, e.g. {"query": "query: "}
+    normalize: bool  # to length 1, so that the inner product is the cosine: a module does it, or the similarity is one
+    max_tokens: int | None = None  # maximum input length, special tokens included; None: what the tokenizer says
+    prompts: dict[str, str] = field(default_factory=dict)  # the encoder's prefixes, e.g. {"query": "query: "}
+    include_prompt: bool = True  # whether the tokens of a prefix are pooled, too
+    lower_case: bool = False  # whether texts are lower-cased, whatever the tokenizer does
 
     @classmethod
     def read(cls, folder: Path) -> "Modules":
@@ -48,12 +53,12 @@ class Modules:
         sentence-transformers).
 
         Raises:
-            UserError: If the encoder has a module or a pooling that is not supported.
+            UserError: If the encoder has a module, a pooling, a similarity or a setting that is not supported.
             ArtifactError: If one of the files is not JSON.
         """
         modules = _json(folder / "modules.json", [])
         if not modules:
-            return cls(folder, "mean", False, None, {})
+            return cls(folder, "mean", False)
         paths = {module["type"].rpartition(".")[2]: folder / module["path"] for module in modules}
         if unknown := paths.keys() - {"Transformer", "Pooling", "Normalize"}:
             raise UserError(
@@ -61,15 +66,29 @@ class Modules:
                 "Choose one with Transformer, Pooling and Normalize modules only."
             )
         transformer = paths.get("Transformer", folder)
-        pooling = _pooling(_json(paths["Pooling"] / "config.json", {})) if "Pooling" in paths else "mean"
+        pools = _json(paths["Pooling"] / "config.json", {}) if "Pooling" in paths else {"pooling_mode": "mean"}
+        reads = [_json(file, {}) for file in sorted(transformer.glob("sentence_*_config.json"))]  # bert, roberta, ...
+        whole, own = _json(folder / "config_sentence_transformers.json", {}), reads[0] if reads else {}
+        pooling, similarity = _pooling(pools), whole.get("similarity_fn_name") or "cosine"
         if pooling not in ("mean", "cls", "max"):
             raise UserError(f"{folder}: pooling {pooling!r} is not supported. Choose an encoder with mean, cls or max.")
+        if similarity not in ("cosine", "dot"):
+            raise UserError(
+                f"{folder}: similarity {similarity!r} is not supported. Choose an encoder of cosine or dot."
+            )
+        unread = [name for name in _UNREAD if whole.get(name) or own.get(name)]
+        if unread := [*unread, *(["a chat template"] if "message" in own.get("modality_config", ()) else [])]:
+            raise UserError(
+                f"{folder}: sentence encoders with {', '.join(unread)} are not supported. Choose another one."
+            )
         return cls(
             transformer,
             pooling,
-            "Normalize" in paths,
-            _json(transformer / "sentence_bert_config.json", {}).get("max_seq_length"),
-            _json(folder / "config_sentence_transformers.json", {}).get("prompts") or {},
+            "Normalize" in paths or similarity == "cosine",
+            own.get("max_seq_length"),
+            {name: text for name, text in (whole.get("prompts") or {}).items() if text is not None},
+            bool(pools.get("include_prompt", True)),
+            bool(own.get("do_lower_case")),
         )
 
 
@@ -126,6 +145,7 @@ class SentenceEncoder:
         self.batch_tokens = batch_tokens or _BATCH_TOKENS[self.device.type]
         self.modules = Modules.read(resolve(name))
         self.tokenizer = load_tokenizer(self.modules.transformer)
+        self.lowered = self.modules.lower_case and lower_case(self.tokenizer)  # which it did not do by itself
         model = load_network(AutoModel, self.modules.transformer, dtype=torch.float32)
         check_vocabulary(self.tokenizer, model, self.modules.transformer)
         if model.config.is_encoder_decoder:
@@ -140,13 +160,10 @@ class SentenceEncoder:
         self.dimensions: int = self.model.config.hidden_size
 
     def _checked_max_tokens(self, requested: int | None) -> int:
-        longest = getattr(self.model.config, "max_position_embeddings", None) or self.tokenizer.model_max_length
-        # RoBERTa's positions start at padding_idx + 1, so its table has that many more rows than the longest input
-        if "roberta" in self.model.config.model_type:
-            longest -= (self.model.config.pad_token_id or 0) + 1
+        longest = positions(self.model.config) or self.tokenizer.model_max_length
         smallest = self.tokenizer.num_special_tokens_to_add() + 1
         if requested is None:
-            return min(self.modules.max_tokens or longest, longest)
+            return min(self.modules.max_tokens or longest, self.tokenizer.model_max_length, longest)
         if not smallest <= requested <= longest:
             raise UserError(f"max_tokens must be {smallest} to {longest} for {self.name}, got {requested}.")
         return requested
@@ -161,6 +178,10 @@ class SentenceEncoder:
             "query_prefix": self.query_prefix,
             "passage_prefix": self.passage_prefix,
         }
+        # what few encoders have is named for these alone: indexes of all others stay as they are
+        prefixed = bool(self.query_prefix or self.passage_prefix)
+        settings |= {} if self.modules.include_prompt or not prefixed else {"include_prompt": False}
+        settings |= {"lower_case": True} if self.lowered else {}
         folder = self.modules.transformer
         matches = ((folder.glob(p) for p in patterns if any(folder.glob(p))) for patterns in _FINGERPRINTED_FILES)
         files = {path.name: sha256(path) for match in matches for path in next(match, ())}
@@ -174,7 +195,7 @@ class SentenceEncoder:
 
     def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
         """Embeddings of queries, float32 (N, D), in order."""
-        return self._encode([self.query_prefix + nfkc(query) for query in as_texts(queries)])
+        return self._encode([nfkc(query) for query in as_texts(queries)], self.query_prefix)
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
         """The part of a question that is read if it is too long; else empty."""
@@ -182,11 +203,11 @@ class SentenceEncoder:
         room = self.max_tokens - self.tokenizer.num_special_tokens_to_add()
         if surely_fits(text, room) or (tokens := token_count(self.tokenizer, text)) <= room:
             return ""
-        return question_note(room, tokens)
+        return question_note(room, tokens, "last" if self.tokenizer.truncation_side == "left" else "first")
 
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings of passage texts, float32 (N, D), in order."""
-        return self._encode([self.passage_prefix + nfkc(text) for text in as_texts(texts)])
+        return self._encode([nfkc(text) for text in as_texts(texts)], self.passage_prefix)
 
     @property
     def dtype(self) -> str:
@@ -200,12 +221,19 @@ class SentenceEncoder:
     def _tokens(self, texts: list[str]) -> BatchEncoding:
         return self.tokenizer(texts, truncation=True, max_length=self.max_tokens, padding=False)
 
-    def _encode(self, texts: list[str]) -> np.ndarray:
+    def _left_out(self, prefix: str) -> int:
+        """The tokens at the beginning that are not pooled: those of a prefix, before the end token, or none."""
+        if self.modules.include_prompt or not prefix:
+            return 0
+        (ids,) = self._tokens([prefix])["input_ids"]
+        return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
+
+    def _encode(self, texts: list[str], prefix: str) -> np.ndarray:
         embeddings_ND = np.empty((len(texts), self.dimensions), dtype=np.float32)
         if not texts:
             self.cut_rows = []
             return embeddings_ND
-        tokens = self._tokens(texts)
+        tokens, left_out = self._tokens([prefix + text for text in texts]), self._left_out(prefix)
         self.cut_rows = _cut_rows(tokens)
 
         @torch.inference_mode()
@@ -215,7 +243,8 @@ class SentenceEncoder:
             ).to(self.device)
             with autocast(self.device, self.compute_dtype):
                 hidden_BTD = self.model(**batch).last_hidden_state
-            pooled_BD = pool_tokens(hidden_BTD, batch["attention_mask"], self.modules.pooling)
+            real_BT = batch["attention_mask"]
+            pooled_BD = pool_tokens(hidden_BTD, real_BT * (real_BT.cumsum(1) > left_out), self.modules.pooling)
             if self.modules.normalize:
                 pooled_BD = F.normalize(pooled_BD, dim=-1)
             return pooled_BD.cpu().numpy()
@@ -226,6 +255,16 @@ class SentenceEncoder:
                 embeddings_ND[rows] = vectors_BD
                 progress.update(len(rows))
         return embeddings_ND
+
+
+def lower_case(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Have a tokenizer lower-case what it reads; False if it does so already."""
+    own = tokenizer.backend_tokenizer.normalizer
+    if own is not None and own.normalize_str("A") == "a":
+        return False
+    first = [normalizers.Lowercase(), *([] if own is None else [own])]
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence(first)
+    return True
 
 
 def _cut_rows(tokens: BatchEncoding) -> list[int]:

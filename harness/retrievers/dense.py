@@ -40,6 +40,7 @@ from harness.indexing.known_vectors import KnownVectors, vectors_of_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.indexing.vector_search import Vectors, write_vectors
 from harness.runtime.distributed import join_process_group
+from harness.runtime.provenance import differences
 
 if TYPE_CHECKING:
     from harness.indexing.sentence_encoder import SentenceEncoder
@@ -179,9 +180,11 @@ class VectorRetriever:
         settings = {key: recorded[key] for key in ("max_tokens", "query_prefix", "passage_prefix")}
         encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
         if encoder.recipe != recorded:
+            files = {"sha256": ""}  # which differ wherever a setting does
+            by = differences({**recorded, **files}, {**encoder.recipe, **files}) or "the files"
             raise ArtifactError(
-                f"{self.index.folder} was built with another encoder than {name} (the files differ). Name that encoder "
-                f"with --encoder, or {self._again}."
+                f"{self.index.folder} was built with another encoder than {name}, or read by another release (differs "
+                f"in: {by}). Name that encoder with --encoder, or {self._again}."
             )
         say(f"{self.index.folder}: encoder on {encoder.device} in {encoder.dtype}.")
         return encoder

@@ -38,7 +38,9 @@ def write_jsonl(path: Path, passages: list[Passage]) -> Path:
     return path
 
 
-def write_encoder(folder: Path, seed=0, pooling="mean", normalize=True, prompts=None, max_tokens=16) -> str:
+def write_encoder(
+    folder: Path, seed=0, pooling="mean", normalize=True, prompts=None, max_tokens=16, similarity="cosine"
+) -> str:
     """A folder with a random BERT in sentence-transformers' layout."""
     import torch
     from transformers import BertConfig, BertModel, BertTokenizer
@@ -60,7 +62,7 @@ def write_encoder(folder: Path, seed=0, pooling="mean", normalize=True, prompts=
         "modules.json": modules,
         "1_Pooling/config.json": {"word_embedding_dimension": 16, **modes},
         "sentence_bert_config.json": {"max_seq_length": max_tokens, "do_lower_case": False},
-        "config_sentence_transformers.json": {"prompts": prompts or {}, "similarity_fn_name": "cosine"},
+        "config_sentence_transformers.json": {"prompts": prompts or {}, "similarity_fn_name": similarity},
     }.items():
         (folder / name).write_text(json.dumps(value), encoding="utf-8")
     return str(folder)

@@ -214,7 +214,12 @@ def asked(*support: Passage, answers: tuple[str, ...] = (), **fields: object) ->
 
 def test_grades_are_shares_of_the_highest_one() -> None:
     question = asked(BEST, GOOD, gold=Gold(grades=((BEST.id, 4.0), (GOOD.id, 1.0))))
-    assert shares_of_grades(question, (BAD, GOOD, BEST, COPY), (False, True, True, True)) == (0.0, 0.25, 1.0, 0.25)
+    other, named = Passage.of("", "another one"), Passage.of("A good one", "A good one.")
+    passages = (BAD, GOOD, BEST, COPY, other, named)  # a copy has the grade of what it is a copy of
+    shares = (0.0, 0.25, 1.0, 1.0, 0.25, 0.25)
+    assert shares_of_grades(question, passages, (False, True, True, True, True, True)) == shares
+    twice = replace(question, gold=Gold(grades=((BEST.id, 4.0), (GOOD.id, 2.0), (COPY.id, 1.0))))
+    assert shares_of_grades(twice, passages, (False, True, True, True, True, True))[2:] == (1.0, 0.25, 0.25, 0.5)
     assert shares_of_grades(asked(BEST), (BEST, BAD), (True, False)) == ()
     assert shares_of_grades(asked(gold=Gold(grades=(("of a corpus", 0.0),))), (BAD,), (False,)) == ()
 

@@ -228,6 +228,8 @@ def test_gold_ids_become_passages_of_the_corpus(place, capsys) -> None:
     asked(("d1", "d0", 7), ("d7", "d0", "d1"))
     question, again = with_gold()
     assert titles(question) == ["Title 1", "Title 0", "Title 2", "Title 3"]
+    line = "corpus.jsonl: 1 of the ids that questions.jsonl names are of several passages with different texts, which "
+    assert f"{line}all count, such as 'd0'." in capsys.readouterr().err.splitlines()
     ids = [p.id for p in question.gold_passages]
     assert question.gold_groups == ({ids[0]}, {ids[1], ids[2]}, {ids[3]})
     assert titles(again) == ["Title 0", "Title 2", "Title 1"]
@@ -266,3 +268,15 @@ def test_training_draws_the_same_triples_as_from_a_file_that_ships_its_passages(
     assert triples(asked_of) == expected
     assert len(expected) > 24
     assert DrRagData([asked_of]).files == ["questions.jsonl", "corpus.jsonl"]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_another_share_is_advised_only_where_one_is_held_out(place, checkpoints, own) -> None:
+    """Questions of one gold passage give no triples."""
+    row = {"supporting_facts": [["Globe", 0]], "context": [["Globe", ["A theatre."]], ["London", ["A city."]]]}
+    rows = [ROWS["hotpotqa"] | row | {"_id": f"q{n}", "question": f"Which one is {n}?"} for n in range(8)]
+    files = [QuestionDataFile(source(place, as_lines(rows), name), "hotpotqa") for name in ("a.json", "b.json")]
+    data = DrRagData(files[:1], files[1:] if own else None, validation_fraction=0.4, cache=None)
+    with pytest.raises(DataError, match=r"validation needs both classes\. Give more questions") as refused:
+        set_up(data, DrRagTrainer(str(checkpoints["bert"]), max_tokens=96).load())
+    assert ("validation_fraction" in str(refused.value)) != own

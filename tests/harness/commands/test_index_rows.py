@@ -19,12 +19,15 @@ ROWS = [
     {"_id": "e", "title": "", "text": ""}, {"_id": "b", "title": "", "text": " \u200b "},
     {"_id": "t", "title": "Only title", "text": ""}, {"_id": "p", "title": "Town", "text": "A river market."},
     {"_id": "q", "title": "Town", "text": "A river  market."},
-    {"_id": "l", "title": "", "text": "a stone market " * 40},
+    {"_id": "l", "title": "", "text": "a stone market " * 40}, {"_id": "p", "title": "Town", "text": "A bridge."},
+    {"_id": "t", "title": "Town", "text": "A tower."}, {"_id": "t", "title": "Town", "text": "A tower."},
 ]  # fmt: skip
 COUNTED = [
     "a passage without title and text: 2, left out; the first: c.jsonl, line 1.",
     "a passage with a title and no text: 1, kept; the first: c.jsonl, line 3.",
-    "a passage with the title and text of an earlier one: 1, left out; the first: c.jsonl, line 5.",
+    "a passage with the title and text of an earlier one: 2, left out; the first: c.jsonl, line 5.",
+    "a passage with the id of another one, and another text: 2, kept, both are found by that id; the first: c.jsonl, "
+    "line 7, id 'p'.",
 ]
 CUT = "a passage longer than the encoder reads: 1, cut; the first: 'a stone market "
 
@@ -50,7 +53,7 @@ def test_several_kinds_are_built_side_by_side_and_rows_are_counted_once(
     assert cut.startswith(CUT)
     for kind in ("bm25", "links", "dense"):  # each as if it were built alone
         built = open_index(Path("out") / kind, kind)
-        assert [passage.corpus_id for passage in built.stored] == ["t", "p", "l"]
+        assert [passage.corpus_id for passage in built.stored] == ["t", "p", "l", "p", "t"]
         index(Path("alone"), "c.jsonl", kind, dense=dense, device="cpu", overwrite=True)
         assert built.recipe == open_index(Path("alone"), kind).recipe
     with pytest.raises(UserError, match=r"--kind names no kind"):
@@ -72,6 +75,12 @@ def test_a_paragraph_of_several_questions_is_usual(place: Path) -> None:
     Path("c.jsonl").write_text("".join(json.dumps(HOTPOT | {"_id": name}) + "\n" for name in "ab"))
     index(Path("out"), "c.jsonl", "bm25", "hotpotqa", workers=1, strict=True)
     assert len(open_index(Path("out"), "bm25").stored) == len(HOTPOT["context"])
+
+
+def test_chunks_of_one_id_are_no_error(place: Path) -> None:
+    Path("c.jsonl").write_text(json.dumps(ROWS[3]) + "\n" + json.dumps(ROWS[6]) + "\n")
+    index(Path("out"), "c.jsonl", "bm25", workers=1, strict=True)
+    assert len(open_index(Path("out"), "bm25").stored) == 2
 
 
 @pytest.mark.parametrize(

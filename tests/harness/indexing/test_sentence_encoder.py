@@ -1,17 +1,21 @@
 """The sentence encoder against plain transformers and sentence-transformers."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from common.errors import MissingInputError
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import nfkc
 from harness.indexing.passage_store import indexed_text
-from harness.indexing.sentence_encoder import SentenceEncoder, pool_tokens
+from harness.indexing.sentence_encoder import Modules, SentenceEncoder, pool_tokens
+from harness.retrievers.dense import DenseRetriever, build_dense
 from models.pretrained import MINILM, resolve
 from tests.helpers.small_world import WORDS, corpus, write_encoder
-from tests.helpers.tolerances import fp32_tolerance, model_tolerance
+from tests.helpers.tolerances import fp32_tolerance, model_close, model_tolerance
 
 pytestmark = pytest.mark.numeric
 
@@ -19,7 +23,7 @@ pytestmark = pytest.mark.numeric
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
 def test_the_encoder_agrees_with_plain_transformers(tmp_path, pooling, normalize) -> None:
-    folder = write_encoder(tmp_path / "model", pooling=pooling, normalize=normalize)
+    folder = write_encoder(tmp_path / "model", pooling=pooling, normalize=normalize, similarity="dot")
     encoder = SentenceEncoder(folder, "cpu", batch_tokens=40)
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     texts = [indexed_text(p) for p in corpus(12)]
@@ -60,6 +64,101 @@ def test_prefixes_come_from_the_encoder_unless_given_and_a_folder_without_module
     assert own.recipe["sha256"] != none.recipe["sha256"]
     (tmp_path / "model/modules.json").unlink()
     assert SentenceEncoder(folder, "cpu").modules.pooling == "mean"
+
+
+SETTINGS, WHOLE = "sentence_bert_config.json", "config_sentence_transformers.json"
+POOLING, TOKENIZER = "1_Pooling/config.json", "tokenizer_config.json"
+PROMPTS = {"prompts": {"query": "query : ", "document": "north jetty : "}}
+OWN_LIMIT = {SETTINGS: {"max_seq_length": None}, TOKENIZER: {"model_max_length": 9}}
+NOT_PROMPT = {WHOLE: PROMPTS, POOLING: {"include_prompt": False}}
+CASED = {TOKENIZER: {"do_lower_case": False}, "tokenizer.json": {"normalizer": None}}
+SHAPES = {  # what a folder says beside `write_encoder`'s, with a Normalize module or without
+    "the tokenizer's limit, as version 6 saves it": (True, OWN_LIMIT),
+    "no limit but the network's": (True, {SETTINGS: {"max_seq_length": None}}),
+    "a cosine that no module makes": (False, {}),
+    "no similarity named": (False, {WHOLE: {"similarity_fn_name": None}}),
+    "dot": (False, {WHOLE: {"similarity_fn_name": "dot"}}),
+    "dot of unit vectors": (True, {WHOLE: {"similarity_fn_name": "dot"}}),
+    "prompts": (True, {WHOLE: PROMPTS}),
+    "prompts of null": (True, {WHOLE: {"prompts": {"query": None, "document": None}}}),
+    "prompts not pooled": (True, NOT_PROMPT),
+    "prompts not pooled, of cls": (False, {**NOT_PROMPT, POOLING: {"include_prompt": False, "pooling_mode": "cls"}}),
+    "prompts not pooled, padding on the left": (True, {**NOT_PROMPT, TOKENIZER: {"padding_side": "left"}}),
+    "lower case": (True, {**CASED, SETTINGS: {"do_lower_case": True}}),
+    "lower case, by an older name": (True, {**CASED, "sentence_roberta_config.json": {"do_lower_case": True}}),
+    "cased": (True, CASED),
+    "cut on the left": (True, {**OWN_LIMIT, TOKENIZER: {"model_max_length": 9, "truncation_side": "left"}}),
+}  # fmt: skip
+
+
+def shaped(folder, normalize, edits) -> str:
+    """An encoder's folder whose files say other things, each by name."""
+    write_encoder(folder, normalize=normalize)
+    for name, values in edits.items():
+        path = folder / (SETTINGS if name.startswith("sentence_") else name)
+        written = {**json.loads(path.read_text("utf-8")), **values}
+        path.write_text(json.dumps({key: value for key, value in written.items() if value is not None}), "utf-8")
+        path.rename(folder / name)
+    return str(folder)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_folder_says_is_read_as_sentence_transformers_reads_it(tmp_path, shape) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    folder = shaped(tmp_path / "model", *SHAPES[shape])
+    texts = ["Kiln amber", "a", " ".join(WORDS[:9]), " ".join([*WORDS, *WORDS, *WORDS]), "KILN Amber fjord"]
+    own, ours = sentence_transformers.SentenceTransformer(folder, device="cpu"), SentenceEncoder(folder, "cpu")
+    theirs = own.similarity(own.encode_query(texts), own.encode_document(texts)).numpy()
+    found = ours.encode_queries(texts) @ ours.encode_passages(texts).T
+    np.testing.assert_allclose(found, theirs, rtol=0, atol=model_tolerance(np.abs(theirs).max()))
+    assert ours.max_tokens == own.max_seq_length
+    assert ("last" if "left" in shape.split()[-1:] and "cut" in shape else "first") in ours.cut_note(texts[3])
+
+
+@pytest.mark.parametrize(
+    ("edits", "named"),
+    [
+        ({WHOLE: {"similarity_fn_name": "euclidean"}}, "similarity 'euclidean'"),
+        ({WHOLE: {"similarity_fn_name": "manhattan"}}, "similarity 'manhattan'"),
+        ({WHOLE: {"truncate_dim": 8}}, "truncate_dim"),
+        ({SETTINGS: {"processing_kwargs": {"text": {"padding": "max_length"}}}}, "processing_kwargs"),
+        ({SETTINGS: {"modality_config": {"text": {}, "message": {}}}}, "a chat template"),
+    ],
+)
+def test_what_is_not_read_is_refused_by_name(tmp_path, edits, named) -> None:
+    with pytest.raises(UserError, match=named):
+        SentenceEncoder(shaped(tmp_path / "model", True, edits), "cpu")
+
+
+def test_the_least_limit_counts_and_a_greater_one_can_be_asked_for(tmp_path) -> None:
+    folder = shaped(tmp_path / "model", True, {SETTINGS: {"max_seq_length": 24}, TOKENIZER: {"model_max_length": 9}})
+    assert [SentenceEncoder(folder, "cpu", tokens).max_tokens for tokens in (None, 24)] == [9, 24]
+
+
+@pytest.mark.parametrize(
+    ("shape", "earlier", "differs"),
+    [
+        ("a cosine that no module makes", {"normalize": False}, "normalise"),
+        ("prompts not pooled", {"include_prompt": True}, "include_prompt"),
+        ("lower case", {"lower_case": False}, "lower_case"),
+        ("the tokenizer's limit, as version 6 saves it", {"max_tokens": 16}, None),  # recorded, and so as it was
+        ("dot", {}, None),
+        ("cased", {"include_prompt": True}, None),
+    ],
+)
+def test_an_index_of_an_earlier_rule_is_refused_or_stays_right(tmp_path, shape, earlier, differs, monkeypatch) -> None:
+    folder, read, passages = shaped(tmp_path / "model", *SHAPES[shape]), Modules.read, corpus(12)
+    monkeypatch.setattr(Modules, "read", lambda path: replace(read(path), **earlier))
+    old = SentenceEncoder(folder, "cpu", earlier.get("max_tokens"))
+    build_dense(passages, tmp_path / "index", old)
+    scores = (old.encode_queries(["kiln amber"]) @ old.encode_passages([indexed_text(p) for p in passages]).T).max()
+    monkeypatch.setattr(Modules, "read", read)
+    retriever = DenseRetriever(tmp_path / "index", "cpu")
+    if differs is None:
+        assert retriever.search(["kiln amber"], 1)[0][0].score == model_close(float(scores))
+        return
+    with pytest.raises(ArtifactError, match=rf"differs in: {differs}\)\. .*--overwrite true"):
+        retriever.load()
 
 
 def test_minilm_agrees_with_sentence_transformers() -> None:
