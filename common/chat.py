@@ -17,6 +17,17 @@ _MARK = re.compile(  # by which chat templates part messages; a tokenizer reads 
     r"|\[/?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|args|think|[gs]?mask|cls|sep|bos|eos|pad)\]",
     re.IGNORECASE,
 )
+_END = (  # those of them that end a turn or a text; a reply may end in the others on purpose: [MASK], </tool_call>
+    r"(?:<\|[^<>\s|]{1,60}\|>|<\w{1,30}\|>|<\uff5c[^<>\n]{1,60}\uff5c>|\[\|end\w{1,30}\|\]|</s>|\[/inst\]"
+    r"|<(?:eos|eot|eod|eop|pad|end_of_\w{1,30})(?:_token)?>)"
+)
+_LONGEST_END = 64  # characters
+_ENDS = re.compile(rf"{_END}\Z", re.IGNORECASE)
+_NEXT_TURN = re.compile(  # of models that were not stopped; in no line of JSON
+    rf"{_END}(?:[^\S\n]*\n\s*<\|?(?:im_start|start_of_turn|turn|user|human|system|assistant)\|?>"
+    r"|<\|start_header_id\|>\w{1,30}<\|end_header_id\|>\n)",
+    re.IGNORECASE,
+)
 
 
 def without_chat_marks(text: str) -> str:
@@ -25,6 +36,18 @@ def without_chat_marks(text: str) -> str:
     It knows the marks of common chat templates, for models whose tokenizer is not at hand.
     """
     return _MARK.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
+
+
+def without_end_marks(text: str) -> str:
+    """The text of a reply without the marks that end it, as some servers send them, and the turns after them."""
+    if following := _NEXT_TURN.search(text):
+        text = text[: following.start()]
+    end = len(text.rstrip())
+    while ending := _ENDS.search(text, max(0, end - _LONGEST_END), end):
+        end = ending.start()
+        while end and text[end - 1].isspace():
+            end -= 1
+    return text[:end]
 
 
 @dataclass(frozen=True, slots=True)

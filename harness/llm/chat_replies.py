@@ -12,7 +12,6 @@ import httpx2
 import openai
 
 from common.chat import Reply
-from harness.llm.thoughts import CUT, without_thoughts
 from harness.runtime.services import json_body, one_line, server_words, valid_text, without_key
 from harness.web.service_failures import BrokenReplyError, Service, ServiceError
 from harness.web.transport import Transport
@@ -21,6 +20,8 @@ _LENGTH = ("length", "max_tokens", "max_output_tokens", "model_length")
 _BROKEN = ("error", "network_error", "insufficient_system_resource", "abort", "aborted", "cancelled", "timeout")
 _WITHOUT_REPLY = ("content_filter", "sensitive", "safety", "tool_calls", "function_call")
 _NO_FIELD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)  # where one is missing or wrong
+
+_MOST_TOKENS = 2**53  # of a reply: a greater number is none
 
 
 class ChatClient:
@@ -89,7 +90,7 @@ def _check(response: httpx2.Response) -> None:
 
 
 def reply_of(content: bytes) -> Reply:
-    """The reply in the body of a response, or why there is none and another attempt would not help.
+    """The reply in the body of a response as it came, or why there is none and another attempt would not help.
 
     Log-probabilities are summed over the tokens that the endpoint lists.
 
@@ -100,28 +101,31 @@ def reply_of(content: bytes) -> Reply:
     if body.get("error"):
         raise ValueError(f"an error in place of a reply: {server_words(body)}")
     try:
-        choice, usage = body["choices"][0], body.get("usage") or {}
+        choice = body["choices"][0]
         text, refusal = _text(choice["message"].get("content")), choice["message"].get("refusal")
         finish, tokens = choice["finish_reason"].lower(), (choice.get("logprobs") or {}).get("content")
         logprob = None if tokens is None else math.fsum(token["logprob"] for token in tokens)
-        prompt_tokens, reply_tokens = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
     except _NO_FIELD as error:
         raise ValueError("a response without a whole reply: a field is missing or malformed") from error
     if not finish or finish in _BROKEN or choice.get("error") or not math.isfinite(logprob or 0.0):
         raise ValueError(f"a reply that was broken off: finish_reason {finish}, log-probability {logprob}")
-    said = without_thoughts(text)
     if refusal:
         why = f"the model refused to reply: {refusal}"
     elif finish in _WITHOUT_REPLY:
         why = f"there is no reply: its finish_reason is {finish}"
-    elif said is None:
-        why = CUT
-    elif not said.strip():
-        why = f"the reply has no text: finish_reason {finish}"
     else:
-        cut = finish in _LENGTH
-        return Reply(said, "", "length" if cut else "stop", logprob, prompt_tokens, reply_tokens)
+        tokens_of = (_count(body.get("usage"), name) for name in ("prompt_tokens", "completion_tokens"))
+        return Reply(text, "", "length" if finish in _LENGTH else "stop", logprob, *tokens_of)
     return Reply("", why, finish="")
+
+
+def _count(usage: Any, name: str) -> int:
+    """A number of tokens; 0 where the endpoint's cannot be read."""
+    try:
+        count = int(usage[name])
+    except _NO_FIELD:
+        return 0
+    return count if 0 <= count < _MOST_TOKENS else 0
 
 
 def _text(content: Any) -> str:

@@ -21,6 +21,7 @@ from common.errors import RefusedError, UserError
 from common.progress import Progress
 from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from common.threads import as_completed
+from harness.llm.reply_text import as_read
 from harness.runtime.services import (
     SHORTEST_KEY,
     check_fields,
@@ -165,13 +166,17 @@ class ChatEndpoint:
             replies: dict[str, Reply] = {}
             for name in wanted:
                 if store and (stored := store.find(name)):
-                    replies[name] = self._priced(Reply(**stored[0], cached=True))
+                    reply = as_read(self._priced(Reply(**stored[0], cached=True)), wanted[name].one_line)
+                    if reply.error:  # of an earlier version, which kept it: a failure is asked again
+                        store.drop(name)
+                    else:
+                        replies[name] = reply
             missing = [name for name in wanted if name not in replies]
 
             def ask(name: str) -> tuple[str, Reply]:
-                reply = self._ask(wanted[name])
+                came, reply = self._ask(wanted[name])
                 if store and not reply.error:
-                    store.store(name, {key: value for key, value in asdict(reply).items() if key != "cached"})
+                    store.store(name, {key: value for key, value in asdict(came).items() if key != "cached"})
                 return name, reply
 
             if missing:
@@ -207,26 +212,26 @@ class ChatEndpoint:
         service = Service(self.name, "chats", self.base_url, self.key(), self.timeout_seconds, self.cache, cures)
         return ChatClient(service, self.max_retries)
 
-    def _ask(self, chat: Chat) -> Reply:
-        """The reply to a chat, or why there is none.
+    def _ask(self, chat: Chat) -> tuple[Reply, Reply]:
+        """The reply to a chat as it came, and as it is read; or why there is none.
 
         Raises:
             UserError: If no chat can succeed.
             UnavailableError: If the endpoint is down.
         """
         began = monotonic()
-        reply = replace(self._client.ask(self.request(chat)), seconds=monotonic() - began)
+        came = self._priced(replace(self._client.ask(self.request(chat)), seconds=monotonic() - began))
+        came = came if chat.logprobs else replace(came, logprob=None)
+        reply = as_read(came, chat.one_line)
         if reply.error or not chat.logprobs:
-            return replace(self._priced(reply), logprob=None)
+            return came, reply
         if reply.logprob is None and not self._gave_logprobs:
             raise RefusedError(
                 f"{self.name} gives no log-probabilities, and log-probabilities are needed here: set the reader's "
                 "marginal to fast, or use an endpoint that gives them, such as vLLM, llama.cpp or OpenAI."
             )
         self._gave_logprobs = True
-        return (
-            self._priced(reply) if reply.logprob is not None else replace(reply, text="", error=NO_LOGPROBS, finish="")
-        )
+        return came, reply if reply.logprob is not None else replace(reply, text="", error=NO_LOGPROBS, finish="")
 
     def _priced(self, reply: Reply) -> Reply:
         """The reply with its price, if it has none and prices are known."""

@@ -18,7 +18,7 @@ from common.errors import UserError
 from common.files import sampled_sha256, sha256
 from common.ranges import PositiveInt, Precision
 from common.sealed_json import fingerprint
-from harness.llm.thoughts import CUT, without_thoughts
+from harness.llm.reply_text import as_read
 
 if TYPE_CHECKING:
     from models.causal_lm import CausalLanguageModel, DeviceMap
@@ -135,16 +135,15 @@ class CausalLm:
             decoded = self.model.tokenizer.decode(
                 text.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
             )
-            said = without_thoughts(decoded)
-            replies[row] = Reply(
-                said or "",
-                error=CUT if said is None else "",
-                finish="" if said is None else "stop" if text.ended else "length",
+            came = Reply(
+                decoded,
+                finish="stop" if text.ended else "length",
                 logprob=text.logprob if chats[row].logprobs else None,
                 prompt_tokens=len(read[row]),
                 reply_tokens=len(text.ids) + text.ended,
                 seconds=seconds,
             )
+            replies[row] = as_read(came, chats[row].one_line)
         return replies
 
     def logprobs(self, chats: Sequence[Chat], texts: Sequence[str]) -> list[float]:

@@ -10,7 +10,8 @@
     max_tokens: most tokens of the reply; 32 when omitted
     answer_after: the answer is what follows the last of these words in the reply; the whole reply when omitted
     answer_until: and what stands before this; else up to the end of the line
-    verbatim: true if the answer is the reply as it is; else quotes, brackets and a final stop are removed
+    verbatim: true if the answer is the reply as it is; else quotes, brackets and a final stop are removed, HTML
+        entities are the characters that they stand for, and what stands in \\boxed{} is the answer
     one_line: true if a reader's reply ends at its first line break: a model without a chat template would go on with
         an example of its own
     closed_book: name of the prompt of this kind for a question without documents; no model reads it
@@ -37,6 +38,7 @@ from common.chat import Chat, Message
 from common.errors import DataError, MissingInputError, UserError
 from common.records import Passage, clean, nfkc, passage_text
 from common.yaml_texts import load_yaml
+from harness.llm.reply_text import boxed, decoded
 from harness.llm.structured import first_fault
 
 FOLDER = Path(__file__).parent / "prompts"
@@ -232,14 +234,17 @@ class Prompt:
         return reply
 
     def answer(self, reply: str) -> str:
-        """The answer in a reply: what follows the last `answer_after`, up to `answer_until` or the line's end.
+        r"""The answer in a reply: what follows the last `answer_after`, up to `answer_until` or the line's end.
 
-        A reply without these words goes on after those of a prompt that ends in them.
-        It has no Markdown, tags, quotes, brackets and final stop or semicolon unless it is `verbatim`.
+        A reply without these words goes on after those of a prompt that ends in them. What stands in `\boxed{}` there
+        is the answer. It has no Markdown, tags, entities, quotes, brackets and final stop or semicolon unless it is
+        `verbatim`.
         """
-        text = self.marked(reply)
         if self.verbatim:
-            return text
+            return self.marked(reply)
+        text = self.marked(reply := decoded(reply))
+        if (box := boxed(text)) is not None:
+            return bare(box)
         if text is not reply or (self.answer_after and self.user.endswith(self.answer_after)):
             text = next((line for line in text.splitlines() if line.strip(_MARKS)), "")
         if self.answer_until:

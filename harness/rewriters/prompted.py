@@ -12,6 +12,7 @@ from common.records import Question, as_questions, as_texts, clean
 from common.rewrites import Rewrites
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt, bare
+from harness.llm.reply_text import decoded
 from harness.llm.structured import ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.rewriters.strategy_checks import check_known
@@ -118,7 +119,9 @@ class PromptRewriter:
         """The distinct queries in a reply, at most `queries`."""
         if self.queries == 1:
             return queries_of(self.prompt.answer(reply), several=False)
-        lines = _listed(self.prompt.marked(reply), self.queries, "question" in self.prompt.answer_after.lower())
+        lines = _listed(
+            self.prompt.marked(decoded(reply)), self.queries, "question" in self.prompt.answer_after.lower()
+        )
         return queries_of(SEPARATOR.join(line.replace(SEPARATOR.strip(), ",") for line in lines), several=True)[
             : self.queries
         ]

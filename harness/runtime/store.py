@@ -85,7 +85,7 @@ class Store:
             row = self._database.execute(query, (key,)).fetchone()
         if row and _checksum_of(key, *row[:2]) != row[2]:
             say(f"{self._file}: a damaged value was dropped: {self._lost}.")
-            self._write("DELETE FROM documents WHERE key = ?", key)
+            self.drop(key)
             return None
         return (json.loads(row[0]), row[1]) if row and row[1] >= self._since else None
 
@@ -104,6 +104,10 @@ class Store:
             "time = excluded.time, checksum = excluded.checksum WHERE documents.time < ?",
             *(key, text, stored, _checksum_of(key, text.encode(), stored), self._since),
         )
+
+    def drop(self, key: str) -> None:
+        """Forget the value of a key; raises ArtifactError as `store`."""
+        self._write("DELETE FROM documents WHERE key = ?", key)
 
     def _write(self, statement: str, *values: object) -> None:
         with self._lock, self._errors():

@@ -1,13 +1,15 @@
-"""Bodies of responses: what is a reply, what is a failure, and what is asked again."""
+"""Bodies of responses: what is a reply, what is a failure, what is asked again; and how a reply is read."""
 
 import json
 import math
+import time
 from typing import Any
 
 import pytest
 
+from common.chat import Reply, without_chat_marks
 from harness.llm.chat_replies import reply_of
-from harness.llm.thoughts import without_thoughts
+from harness.llm.reply_text import as_read, boxed, decoded, without_thoughts
 
 
 def body(content: Any = "Paris", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
@@ -16,7 +18,7 @@ def body(content: Any = "Paris", finish: Any = "stop", usage: Any = None, **mess
 
 
 def read(found: Any) -> Any:
-    return reply_of(found if isinstance(found, bytes) else json.dumps(found).encode())
+    return as_read(reply_of(found if isinstance(found, bytes) else json.dumps(found).encode()))
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,8 @@ def test_replies_in_the_forms_of_endpoints(found: Any) -> None:
 def test_what_is_cut_thought_or_no_text_is_told_by_it() -> None:
     assert {read(body("Par", finish)).finish for finish in ("length", "max_tokens", "MAX_TOKENS")} == {"length"}
     assert without_thoughts(" a <b> thinks </b>\n") == " a <b> thinks </b>\n"
+    assert without_thoughts("Sure.<think>a<think>b</think> Par") == "Sure. Par"
+    assert without_thoughts("<think>a</think> no </think>Par") == "Par"
     assert read(body("a\ud83d")).text == "a\ufffd"  # half of a surrogate pair
 
 
@@ -96,3 +100,69 @@ def test_log_probabilities_are_summed_and_must_be_numbers() -> None:
     for wrong in (None, "x", math.nan, math.inf):
         with pytest.raises(ValueError, match="reply"):
             logprob(wrong)
+
+
+ENDS = (
+    "<|im_end|>", "</s>", "<|eot_id|>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<end_of_turn>", "<turn|>", "<eos>",
+    "[/INST]", "<|END_OF_TURN_TOKEN|>", "[|endofturn|]", "<|endoftext|><|user|>", " </s>\n</s>\n",
+    "<|im_end|>\n<|im_start|>user\nAnd now?", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nLyon",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_what_ends_a_reply_is_taken_off(end: str) -> None:
+    read_once = as_read(Reply(f" Paris{end}"))
+    assert (read_once.text, as_read(read_once)) == ("Paris", read_once)
+    meant = json.dumps({"a": f"x{end}"[:30]})
+    assert as_read(Reply(meant + end)).text == meant
+    assert without_chat_marks(end) != end  # one list: what ends a turn can begin none within a message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The token <|im_end|> ends it.", "`<|im_end|>`", "[MASK]", "<tool_call>{}</tool_call>", "Bearer <your_token>",
+     "[|1; 2|]", "xs |> f", "AT&amp;T", "a\u2028b\nc", "\\boxed{42} it is"],
+)  # fmt: skip
+def test_marks_that_are_meant_stay(text: str) -> None:
+    assert as_read(Reply(text)).text == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "<|im_end|>", "\u200b", "&nbsp;", "\\boxed{}", "$\\boxed{ }$.", "<think>a</think></s>"]
+)
+def test_a_reply_that_says_nothing_is_a_failure(text: str) -> None:
+    found = as_read(Reply(text, finish="length", logprob=-1.0, prompt_tokens=5, reply_tokens=1))
+    assert found == Reply("", "the reply has no text: finish_reason length", "", None, 5, 1)
+
+
+@pytest.mark.parametrize("text", ["Paris\nQuestion: Is it?\nAnswer: no", "\n Paris\r\n\r\nPassages:", "Paris</s>\nQ"])
+def test_a_reply_of_one_line_ends_at_its_first_line_break(text: str) -> None:
+    assert as_read(Reply(text), one_line=True).text == "Paris"
+    assert as_read(Reply(text)).text == text.strip()
+
+
+def test_long_replies_are_read_in_little_time() -> None:
+    began = time.process_time()
+    for text in (
+        "word " * 40_000,
+        "<think " * 30_000,
+        "</s> " * 40_000,
+        "\\boxed{" * 30_000,
+        "<|a|>" + " " * 200_000 + "x",
+    ):
+        as_read(Reply(text))
+        boxed(decoded(text))
+    assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("usage", "counts"),
+    [
+        ("none", (0, 0)), ([7, 3], (0, 0)), ({"prompt_tokens": {"text": 7}, "completion_tokens": 3}, (0, 3)),
+        ({"prompt_tokens": "7", "completion_tokens": None}, (7, 0)), ({"prompt_tokens": -5}, (0, 0)),
+        ({"prompt_tokens": 10**400, "completion_tokens": math.inf}, (0, 0)),
+    ],
+)  # fmt: skip
+def test_a_malformed_usage_costs_no_reply(usage: Any, counts: tuple[int, int]) -> None:
+    found = read(body(usage=usage))
+    assert (found.text, found.prompt_tokens, found.reply_tokens) == ("Paris", *counts)

@@ -11,14 +11,16 @@ import sys
 import threading
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.chat import Chat, Reply
 from common.errors import UnavailableError, UserError
-from harness.llm.endpoint import ChatEndpoint
+from harness.llm.endpoint import FILE, ChatEndpoint
 from harness.llm.local import CausalLm
+from harness.runtime.store import Store
 from tests.helpers.fake_server import ALWAYS, ANY, KEY, SLOW, chat_server, files_with
 from tests.helpers.tiny_lm import cases
 
@@ -111,6 +113,30 @@ def test_equal_chats_are_asked_once_and_everything_that_matters_is_in_the_key(tm
         (unpriced,) = ask(Chat.of("x", 34))
         (priced,) = ask(Chat.of("x", 34), usd_per_million_prompt_tokens=1.0, usd_per_million_reply_tokens=0.0)
         assert (unpriced.usd, priced.cached, priced.usd) == (None, True, priced.prompt_tokens / 1e6)
+
+
+def test_a_reply_is_kept_as_it_came_and_read_as_it_is_meant(tmp_path: Path) -> None:
+    """Also one that an earlier version kept; one that says nothing is asked again."""
+    said = {"a": "Paris<|im_end|>", "b": "<think>x</think>yes</s>\nQuestion: Is it?\nno", "c": "<|im_end|>"}
+    read = {"a": "Paris", "b": "yes", "c": ""}
+    asked = [replace(Chat.of(text), one_line=text == "b") for text in said]
+    replied = {text: {"text": reply} for text, reply in said.items()}
+    with chat_server(replied) as server:
+        for round_ in range(2):
+            replies = server.client(tmp_path).reply(asked)
+            assert [reply.text for reply in replies] == [*read.values()]
+            assert [(reply.cached, bool(reply.error)) for reply in replies] == [(round_ > 0, False)] * 2 + [
+                (False, True)
+            ]
+        assert server.counts()["requests"] == {"a": 1, "b": 1, "c": 2}
+        client = server.client(tmp_path)
+        with Store(tmp_path / FILE, "") as store:
+            kept = [store.find(client._name(chat)) for chat in asked]
+            assert [each and each[0]["text"] for each in kept] == [said["a"], said["b"], None]
+            store.store(client._name(asked[2]), {**kept[0][0], "text": said["c"]})  # type: ignore[index]
+        replied["c"] = {"text": "Lyon"}
+        found = [server.client(tmp_path).reply(asked[2:])[0] for _ in range(2)]
+    assert [(reply.text, reply.cached) for reply in found] == [("Lyon", False), ("Lyon", True)]
 
 
 def test_a_key_is_sent_to_its_own_server_alone_and_stored_nowhere(tmp_path: Path, monkeypatch) -> None:

@@ -27,7 +27,7 @@ FOREIGN = {  # chats in other languages, and what is replied
     "Где жил Пушкин? 🪶": "Он жил в Москве 🏙 и в Петербурге",
     "भारत की राजधानी?": "नई दिल्ली",
     "Separators?": "a\u2028b\u2029c\x85d\x1ce\nf\r\n\ng",  # at which lines end in Python, not in server-sent events
-    "Say amber two thousand times.": "amber " * 2_001,
+    "Say amber two thousand times.": " ".join(["amber"] * 2_001),
 }
 RETRIES = 2
 CONCURRENCY = 16

@@ -105,8 +105,20 @@ def test_a_reply_of_one_line_ends_at_its_first_line_break(model: CausalLm, monke
     monkeypatch.setattr("models.causal_lm.line_break_ids", lambda _: [word[-1]])  # as if the word's last token had one
     del model._ended_by_lines
     (cut,) = model.reply(lines[:1])
-    assert (cut.finish, cut.reply_tokens, cut.text) == ("stop", len(word), tokenizer.decode(word[:-1]))
+    assert (cut.reply_tokens, cut.text) == (len(word), tokenizer.decode(word[:-1])) == (1, "")
+    assert cut.error == "the reply has no text: finish_reason stop"
     del model._ended_by_lines
+
+
+def test_a_reply_is_read_as_those_of_endpoints(chat_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CausalLm(str(chat_lm), "cpu", "fp32")
+    _ = model._ended_by_lines  # reads all tokens
+    texts = iter(["<think>x</think> Paris</s>", "Paris\nQuestion: no", "<eos>"])
+    monkeypatch.setattr(type(model.model.tokenizer), "decode", lambda *_, **__: next(texts))
+    chat = Chat.of(CASES[0][0])
+    said = [model.reply([each])[0] for each in (chat, replace(chat, one_line=True), chat)]
+    assert [(each.text, bool(each.error)) for each in said] == [("Paris", False), ("Paris", False), ("", True)]
+    assert said[2].reply_tokens > 0  # was paid for
 
 
 def test_samples_are_reproducible(model: CausalLm) -> None:

@@ -92,6 +92,32 @@ ANSWERS = [  # an answer, and replies that give it
     ("C++", "Answer: `C++`"),
     ("5", "Answer: - 5"),
     ("The canswer: no", "The canswer: no"),
+    (
+        "AT&T",
+        "Answer: AT&amp;T; it is",
+        "&lt;answer&gt;AT&amp;T&lt;/answer&gt;",
+        "Answer: &quot;AT&T&quot;;",
+        "AT&#38;T",
+    ),
+    ("d'Or", "Answer: d&#39;Or", "Answer: d&#x27;Or", "Answer: d&apos;Or"),
+    *((same, f"Answer: {same}") for same in ("x?a=1&copy=2", "R&D", "&notit", "&lt")),
+    (
+        "42",
+        "Answer: \\boxed{42}.",
+        "So \\boxed{41}, no: $\\boxed{42}$.",
+        "Answer:\n\\[\n\\boxed{\n42}\n\\]\nDone",
+        "\\fbox{42}",
+    ),
+    ("\\boxed{42", "\\boxed{42"),
+    ("\\frac{1}{2}", "Answer: \\boxed{\\frac{1}{2}}"),
+    ("{1, 2}", "\\boxed{\\{1, 2\\}}"),
+    (
+        "New York",
+        "\\boxed{\\text{New York}}",
+        "\\boxed{\\textbf{\\text{New\\ York}}}",
+        "The answer is \\(\\boxed{\\mathrm{New York}}\\)",
+    ),
+    ("50%", "\\boxed{50\\%}"),
 ]
 
 
@@ -107,6 +133,8 @@ def test_without_a_mark_and_without_an_end() -> None:
     assert Prompt.load("drrag").answer("Paris\nor so") == "Paris or so"  # it reasons first
     assert Prompt.load("drrag").answer("Both are.\n\n**Answer**: yes; document 1 says so") == "yes"
     assert prompt(answer_after="Passage:", verbatim=True).answer("**Passage:** A.\nB.") == " A.\nB."
+    assert prompt(verbatim=True).answer("\\boxed{1} &lt;") == "\\boxed{1} &lt;"
+    assert prompt().answer("`&lt;` or &lt;") == "`&lt;` or <"
     assert prompt(verbatim=True).answer('"St. Louis."') == '"St. Louis."' != prompt().answer('"St. Louis."')
 
 
