@@ -17,15 +17,21 @@ from common.roots import resolve
 from common.shown_text import terminal
 from common.yaml_texts import use_in_parsers
 
+_WORDS = ("question",)  # options whose value is the words of a person
+
 
 def check_type(action: Any, value: Any, append: bool = False, cfg: Any = None, mode: Any = None) -> Any:
-    """Parse a value of an option that is a dict or a list; jsonargparse (4.53) calls this `action._check_type`.
+    """Parse a value of an option that is a dict, a list or typed words; jsonargparse (4.53) calls `action._check_type`.
+
+    Typed words are no YAML: `--question null` asks what null is.
 
     `--study.grid.k1 X` keeps what is in `study.grid` already, where the parser would replace all of it, so that only
     the last of several such options counted. A list given whole replaces the one before it, where the parser would
     merge the items of two lists of one length: options that a config gave to the first item stayed on the first item of
     a list typed after it.
     """
+    if action.dest in _WORDS and isinstance(value, str):
+        return value
     kind, nested = action._typehint, type(value).__name__ == "NestedArg"
     if nested and "." in value.key and _holds(kind, dict):
         first, *rest = value.key.split(".")
@@ -133,7 +139,7 @@ class CommandLine:
             kind = getattr(action, "_typehint", None)
             if kind is bool:
                 action.nargs, action.const = "?", True
-            if _holds(kind, dict) or _holds(kind, list):
+            if _holds(kind, dict) or _holds(kind, list) or action.dest in _WORDS:
                 action._check_type = partial(check_type, action)
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:

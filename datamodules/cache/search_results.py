@@ -1,7 +1,9 @@
 """Search results for training questions: files of `infer.py mine` or `label`, kept beside the cache."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +23,7 @@ class Search:
     questions run `infer.py mine` or `infer.py label` yourself: all GPUs can share that work.
 
     Args:
-        index_root: Folder of the indexes, which `infer.py index --out INDEX_ROOT/bm25` has written.
+        index_root: Folder of the indexes, such as INDEX_ROOT/bm25, which `infer.py index` has written.
         retriever: Configuration file of the retriever.
     """
 
@@ -71,9 +73,11 @@ class SearchResults:
         retriever, indexes = Path(self._search.retriever), Path(self._search.index_root).glob("*/index.json")
         read = [retriever, *sorted(indexes)]
         if not retriever.is_file() or len(read) == 1:
+            kinds = _kinds(retriever) or ["KIND"]
+            one, out = (kinds[0], f"/{kinds[0]}") if len(kinds) == 1 else (f"'[{', '.join(kinds)}]'", "")
             raise MissingInputError(
-                f"data.search needs {retriever}, and the indexes below {self._search.index_root}: write one by `python "
-                f"infer.py index --corpus FILE --kind bm25 --out {self._search.index_root}/bm25`."
+                f"data.search needs {retriever}, and the indexes below {self._search.index_root}: write them by "
+                f"`python infer.py index --corpus FILE --kind {one} --out {self._search.index_root}{out}`."
             )
         files = [*read, *(file for path in paths_of([source]) for file in content_files(path))]
         key = [
@@ -84,3 +88,10 @@ class SearchResults:
             versions_of(files[len(read) :]),
         ]
         return str(Path(self._cache).parent / "searched" / f"{self._command}-{fingerprint(key)[:16]}.jsonl")
+
+
+def _kinds(retriever: Path) -> list[str]:
+    """The kinds of index that a retriever's configuration reads, and those that it names: their folders' names."""
+    text = re.sub(r"#.*", "", retriever.read_text(encoding="utf-8")) if retriever.is_file() else ""
+    named = (_kinds(retriever.parent / name) for name in re.findall(r"[\w./-]+\.ya?ml\b", text))
+    return [*dict.fromkeys([*re.findall(r"\$\{?index_root\}?/(\w+)", text), *chain.from_iterable(named)])]

@@ -77,8 +77,9 @@ def absent_gold(searching: object, gold: Set[str]) -> set[str] | None:
         if not absent:
             break
     if absent == gold:
+        kind = indexes[0].recipe["kind"]
         raise ArtifactError(
             f"{indexes[0].folder} is an index of another corpus: it holds none of the {len(gold)} gold passages of "
-            "these questions. Index their corpus: infer.py index --corpus FILE --out FOLDER."
+            f"these questions. Index their corpus: infer.py index --corpus FILE --kind {kind} --out FOLDER."
         )
     return absent

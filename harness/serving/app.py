@@ -21,15 +21,15 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingRes
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
-from common.records import Answer, Question
+from common.records import Answer, Question, clean
 from common.version import VERSION
 from harness.runtime.failures import failure_of
 from harness.serving.backend import Backend, answer_row, hit_row, plain, refusal
-from harness.serving.guards import Guard, error_response
+from harness.serving.guards import Guard, HeadAsGet, error_response
 from harness.serving.mcp_tools import mcp_server
-from harness.serving.parts import Served
+from harness.serving.parts import EMPTY, Served
 from harness.serving.requests import AskRequest, ChatRequest, RerankRequest, RewriteRequest, SearchRequest
-from harness.serving.worker import ServingLimits
+from harness.serving.worker import ServingLimits, tokens_of
 
 PAGE = Path(__file__).with_name("page.html")
 SECURE = {
@@ -61,6 +61,7 @@ def create_app(served: Served, limits: ServingLimits, key: str = "", hosts: tupl
     app = FastAPI(title="Lightning RAG", version=VERSION, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.backend = backend
     app.add_middleware(Guard, limits=limits, metrics=backend.metrics, key=key, hosts=hosts)
+    app.add_middleware(HeadAsGet)
     _add_routes(app, backend)
     app.router.routes.extend(mcp_app.routes)
 
@@ -147,19 +148,21 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
         reranker, passages = served.reranker, asked.passages()
         if reranker is None:
             raise HTTPException(404, f"{served.name} has no part that can rerank")
-        if not reranker.least_passages <= len(passages) <= reranker.most_passages:
-            allowed = f"{reranker.least_passages} to {reranker.most_passages}"
-            raise HTTPException(422, f"{'texts' if asked.texts else 'documents'}: {len(passages)}, allowed {allowed}")
         if asked.scores is not None and reranker.base_order is None:
             raise HTTPException(422, "scores: this estimator was trained without the retriever's, leave them out")
-        size = reranker.size(asked.query, passages)
-        log_odds = await backend.result("rerank", (asked.query, passages), request, size)
+        filled = [place for place, each in enumerate(passages) if clean(each.text)]
+        read = [passages[place] for place in filled]
+        size = reranker.size(asked.query, read)
+        found = await backend.result("rerank", (asked.query, read), request, size) if read else []
         if asked.scores is not None and reranker.base_order is not None:
-            log_odds = reranker.base_order(log_odds, asked.scores)
-        scores = log_odds if asked.raw_scores else [_sigmoid(each) for each in log_odds]
+            found = reranker.base_order(found, [asked.scores[place] for place in filled])
+        log_odds = dict(zip(filled, found, strict=True))
+        for place in range(len(passages)):  # an empty text comes last
+            log_odds.setdefault(place, min([EMPTY, *found]))
         rows = []
-        for place in sorted(range(len(scores)), key=lambda place: -log_odds[place])[: asked.top_n]:
-            row = {"index": place, "score" if asked.texts is not None else "relevance_score": scores[place]}
+        for place in sorted(log_odds, key=lambda place: -log_odds[place])[: asked.top_n]:
+            score = log_odds[place] if asked.raw_scores else _sigmoid(log_odds[place])
+            row = {"index": place, "score" if asked.texts is not None else "relevance_score": score}
             if asked.texts is not None and asked.return_text:
                 row["text"] = asked.texts[place]
             if asked.texts is None and asked.return_documents:
@@ -180,11 +183,13 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
             raise HTTPException(404, f"{served.name} has no reader, so it writes no answers: POST /ask or /search")
         (answer,) = await backend.answers([asked.question()], request)
         about = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": served.name}
-        if asked.stream:
-            return StreamingResponse(_chunks(about, answer.text), media_type="text/event-stream")
         tokens = int(answer.costs.get("tokens", 0))
+        written = int(answer.costs.get("reply_tokens", 0)) or (tokens_of(answer.text) if answer.text else 0)
+        usage = {"prompt_tokens": tokens, "completion_tokens": written, "total_tokens": tokens + written}
+        if asked.stream:
+            told = usage if asked.stream_options.include_usage else None
+            return StreamingResponse(_chunks(about, answer.text, told), media_type="text/event-stream")
         choice = {"index": 0, "message": {"role": "assistant", "content": answer.text}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": tokens, "completion_tokens": 0, "total_tokens": tokens}
         evidence = plain([hit_row(hit) for hit in answer.evidence])
         return JSONResponse(
             {**about, "object": "chat.completion", "choices": [choice], "usage": usage, "evidence": evidence}
@@ -234,10 +239,12 @@ def _event(name: str, value: Any) -> str:
     return f"event: {name}\ndata: {json.dumps(plain(value), ensure_ascii=False)}\n\n"
 
 
-async def _chunks(about: dict[str, Any], text: str) -> AsyncIterator[str]:
-    """An answer as OpenAI streams it."""
+async def _chunks(about: dict[str, Any], text: str, usage: dict[str, int] | None) -> AsyncIterator[str]:
+    """An answer as OpenAI streams it; with a usage, that of all chunks but the last is null."""
+    about = {**about, "object": "chat.completion.chunk"} | ({"usage": None} if usage else {})
     deltas: list[tuple[dict[str, str], str | None]] = [({"role": "assistant", "content": text}, None), ({}, "stop")]
-    for delta, finish in deltas:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        yield f"data: {json.dumps({**about, 'object': 'chat.completion.chunk', 'choices': [choice]})}\n\n"
+    choices = [[{"index": 0, "delta": delta, "finish_reason": finish}] for delta, finish in deltas]
+    last = [{**about, "choices": [], "usage": usage}] if usage else []
+    for chunk in [*({**about, "choices": each} for each in choices), *last]:
+        yield f"data: {json.dumps(chunk)}\n\n"
     yield "data: [DONE]\n\n"

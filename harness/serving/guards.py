@@ -55,6 +55,30 @@ class _SlowClientError(Exception):
     """A client does not read its response."""
 
 
+class HeadAsGet:
+    """ASGI middleware: HEAD is GET without a body.
+
+    Args:
+        app: What follows.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                await send({"type": "http.response.body"})  # now: a stream of events has no end
+
+        await self.app({**scope, "method": "GET"}, receive, sent)
+
+
 class Guard:
     """ASGI middleware.  It reads a request's whole body before the route sees it.
 

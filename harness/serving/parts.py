@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from models.cross_encoder import RelevanceEstimator
 
 Follower = Callable[[str, Answer], None]
+EMPTY = -30.0  # log-odds of an empty text, nats: those of a classifier are above -28
+_ALL_PAIRS, _FIRST = 50, 20  # passages of a request: all pairs of so many; with so many each later one is paired
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,11 @@ class Reranker:
     Args:
         scores: The log-odds of each request's passages, nats, in order.
         size: About how many tokens it reads for a request.
-        least_passages: Of a request.
-        most_passages: The same.
+        base_order: What the retriever's scores of a request add; None where the estimator was trained without them.
     """
 
     scores: Callable[[Sequence[tuple[str, Sequence[Passage]]]], list[list[float]]]
     size: Callable[[str, Sequence[Passage]], int]
-    least_passages: int = 1
-    most_passages: int = 1000
     base_order: "BaseOrder | None" = None  # what the retriever's scores of a request add
 
 
@@ -58,11 +57,24 @@ def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
     return Reranker(scores, size, base_order=estimator.base_order)
 
 
+def pairs_of(count: int) -> list[tuple[int, int]]:
+    """The places of the pairs that a classifier reads for so many passages: all of the first 50.
+
+    Each later one is paired with the first 20, and with the others of its window of 30: with 49 others, as the first.
+    A passage alone is paired with itself.
+    """
+    pairs = [*combinations(range(min(count, _ALL_PAIRS)), 2)] if count > 1 else [(0, 0)] * count
+    for begin in range(_ALL_PAIRS, count, _ALL_PAIRS - _FIRST):
+        window = range(begin, min(count, begin + _ALL_PAIRS - _FIRST))
+        pairs += [*product(range(_FIRST), window), *combinations(window, 2)]
+    return pairs
+
+
 def by_pairs(classifier: Any) -> Reranker:
     """DR-RAG's classifier, a `PairScorer`: a passage counts as much as the best pair that it is in, in this order."""
 
     def scores(requests: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[float]]:
-        pairs = [(row, *pair) for row, (_, each) in enumerate(requests) for pair in combinations(range(len(each)), 2)]
+        pairs = [(row, *pair) for row, (_, each) in enumerate(requests) for pair in pairs_of(len(each))]
         triples = [(requests[row][0], requests[row][1][one], requests[row][1][two]) for row, one, two in pairs]
         best = [[float("-inf")] * len(passages) for _, passages in requests]
         for (row, *places), probability in zip(pairs, classifier.probabilities(triples), strict=True):
@@ -71,9 +83,9 @@ def by_pairs(classifier: Any) -> Reranker:
         return best
 
     def size(query: str, own: Sequence[Passage]) -> int:
-        return sum(tokens_of(query, one.text, two.text) for one, two in combinations(own, 2))
+        return sum(tokens_of(query, own[one].text, own[two].text) for one, two in pairs_of(len(own)))
 
-    return Reranker(scores, size, 2, 50)  # 1,225 pairs
+    return Reranker(scores, size)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,17 @@ Inference (`texts`), Cohere and vLLM (`documents`) share, and `ChatRequest` Open
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from common.records import Passage, Question, clean
+from harness.llm.structured import VALID
 
 MOST_CHARACTERS, MOST_TURNS, MOST_QUESTIONS, MOST_FOUND, MOST_PASSAGES = 32_768, 64, 64, 1000, 1000
+
+
+def null_as(default: Any) -> BeforeValidator:
+    """Of an argument of a tool: null is its default."""
+    return BeforeValidator(lambda given: default if given is None else given)
 
 
 def _filled(text: str) -> str:
@@ -20,10 +26,23 @@ def _filled(text: str) -> str:
 
 
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(_filled)]
-Turns = Annotated[list[Annotated[str, Field(max_length=MOST_CHARACTERS)]], Field(max_length=MOST_TURNS)]
+AnyText = Annotated[str, VALID]  # also an empty or a long one: it fails no request
+Turns = Annotated[list[Annotated[str, Field(max_length=MOST_CHARACTERS)]], Field(max_length=MOST_TURNS), null_as([])]
 
 
-class _Own(BaseModel):
+class _Request(BaseModel):
+    """Of a field that has a default, null is the default; further fields have no effect, as other servers have more."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        known = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: value for name, value in given.items() if value is not None or name not in known}
+
+
+class _Own(_Request):
     model_config = ConfigDict(extra="forbid")
 
 
@@ -36,6 +55,13 @@ class GivenPassage(_Own):
     def passage(self) -> Passage:
         """The passage."""
         return Passage.of(self.title, self.text)
+
+
+class GivenDocument(_Request):
+    """A document that is reranked."""
+
+    text: AnyText
+    title: AnyText = ""
 
 
 class AskRequest(_Own):
@@ -83,12 +109,12 @@ class RewriteRequest(_Own):
     strategies: Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
 
 
-class RerankRequest(BaseModel):
-    """A query with texts or documents; further fields of other servers have no effect."""
+class RerankRequest(_Request):
+    """A query with texts or documents."""
 
     query: Text
-    texts: Annotated[list[Text], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
-    documents: Annotated[list[Text | GivenPassage], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
+    texts: Annotated[list[AnyText], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
+    documents: Annotated[list[AnyText | GivenDocument], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
     scores: Annotated[list[FiniteFloat], Field(max_length=MOST_PASSAGES)] | None = None  # the retriever's
     top_n: Annotated[int, Field(ge=1)] | None = None
     raw_scores: bool = False
@@ -107,17 +133,17 @@ class RerankRequest(BaseModel):
     def passages(self) -> list[Passage]:
         """What is reranked, in order."""
         given = self.texts if self.texts is not None else self.documents or []
-        return [Passage.of("", each) if isinstance(each, str) else each.passage() for each in given]
+        return [Passage.of("", each) if isinstance(each, str) else Passage.of(each.title, each.text) for each in given]
 
 
-class ContentPart(BaseModel):
+class ContentPart(_Request):
     """A part of a message; only text is read."""
 
     type: Literal["text"]
     text: Annotated[str, Field(max_length=MOST_CHARACTERS)]
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(_Request):
     """One message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant"]
@@ -131,12 +157,19 @@ class ChatMessage(BaseModel):
         return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content or [])
 
 
-class ChatRequest(BaseModel):
+class StreamOptions(_Request):
+    """What a stream tells besides."""
+
+    include_usage: bool = False
+
+
+class ChatRequest(_Request):
     """A chat whose last message is the user's question; sampling options have no effect, a system has its own."""
 
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_TURNS)]
     model: str | None = None
     stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
     n: Literal[1] | None = None
     tools: Annotated[list[Any], Field(max_length=0)] | None = None
 

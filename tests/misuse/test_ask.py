@@ -36,6 +36,13 @@ def test_every_option_that_is_true_or_false_can_be_given_without_a_value() -> No
         assert parser_of("infer").parse_args([*index, *words.split()]).index.overwrite is value
 
 
+@pytest.mark.parametrize("text", ["null", "~", "&a", "Null", "# x", "*a", "[1", "{a: b}", "5", "'x'", "a: b", ""])
+def test_a_typed_question_is_no_yaml(text: str) -> None:
+    typed = ["ask", *PLAIN, *BM25, "--question", text]
+    assert parser_of("infer").parse_args(typed).ask.question == text
+    assert parser_of("infer").parse_args(typed[:-2]).ask.question is None
+
+
 def test_ctrl_c_at_the_prompt_ends_with_one_line(made: Callable[[str], Path]) -> None:
     """A real terminal: the prompt, an answer, and Ctrl-C as the terminal sends it."""
     arguments = ["ask", *PLAIN, *BM25[:-1], str(made("asking") / "bm25")]

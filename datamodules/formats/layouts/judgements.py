@@ -1,8 +1,8 @@
 """Layout of this project for judgements of passages, one a row: clicks, grades.  The case of the names does not count.
 
     query        the question; needed
-    passage      the id of a passage in a corpus, or its text where it has more than five words; `passage_id` and
-                 `text` say which of them it is
+    passage      the id of a passage in a corpus, or its text where it has more than five words, in a script without
+                 blanks more than ten characters or the end of a sentence; `passage_id` and `text` say which it is
     title        of the passage whose text is given
     label        0: not relevant; 1, or a grade above: relevant, which is so where it is missing, as in a log of clicks
     group        what belongs together, such as a customer: a group is never in both training and validation
@@ -11,6 +11,7 @@ JSON Lines, a JSON list, CSV or TSV.  The rows of one query are one question: of
 highest counts.
 """
 
+from common.answer_metrics import characters, is_unspaced
 from common.records import Gold, Passage, Question, Source, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import EmptyFieldError, Row
@@ -24,6 +25,8 @@ CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("query|question", "passage|passage_id|doc_id|docid|document_id|text")
 ROWS_JOIN = ALWAYS_JOIN = ANY_CASE = True
 _LONGEST_ID = 5  # words
+_CHARACTERS_OF_WORD = 2  # in a script without blanks
+_SENTENCE_ENDS = ("\u3002", "\uff01", "\uff1f")  # Chinese and Japanese
 
 
 def question(row: Row) -> Question:
@@ -39,7 +42,7 @@ def question(row: Row) -> Question:
     own, text = fields.corpus_id(row, "passage_id|doc_id|docid|document_id")[0], fields.optional_text(row, "text")
     if not own and not text:
         either = fields.as_id(fields.get(row, "passage"), "field 'passage'")
-        own, text = ("", either) if len(either.split()) > _LONGEST_ID else (either, "")
+        own, text = ("", either) if _is_text(either) else (either, "")
     passage = Passage.of(fields.optional_text(row, "title"), text, corpus_id=own) if text else None
     if passage is not None and not passage.text:
         raise EmptyFieldError("field 'text' is empty")
@@ -55,3 +58,10 @@ def question(row: Row) -> Question:
         ),
         source=Source(group=fields.corpus_id(row, "group")[0]),
     )
+
+
+def _is_text(either: str) -> bool:
+    """Whether a value is the text of a passage, not an id."""
+    if len(either.split()) > _LONGEST_ID or either.endswith(_SENTENCE_ENDS):
+        return True
+    return is_unspaced(either) and len(characters(either).split()) > _LONGEST_ID * _CHARACTERS_OF_WORD

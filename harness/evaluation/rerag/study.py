@@ -230,12 +230,12 @@ def _marginals(system: ReRag) -> tuple[AnyMarginal, ...]:
 
 
 def _facts(system: ReRag, sets: Sequence[CandidateSet]) -> list[str]:
-    """Candidates, the choice of the refusal threshold where there is one, precision."""
+    """Candidates, the choice of the refusal threshold where something is refused, precision."""
     facts = [
         f"{np.mean([len(each.passages) for each in sets]):.1f} candidates per question, {system.contexts} contexts per "
         "ranker"
     ]
-    if system.threshold is not None:
+    if system.abstain and system.threshold is not None:
         facts.append(f"refusal threshold: {system.threshold:g}, {system.threshold_source}")
         if system.threshold_source == "exported" and system.model.refusal_contexts is not None:
             facts[-1] += f", chosen on validation for the best {system.model.refusal_contexts} contexts"

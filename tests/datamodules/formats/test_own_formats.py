@@ -108,6 +108,23 @@ def test_clicks_and_grades_are_one_question_with_the_passages_of_the_corpus(tmp_
     assert [each.gold.corpus_ids for each in read(log)] == [("a", "b")]
 
 
+@pytest.mark.parametrize(
+    ("passage", "is_text"),
+    [
+        ("manual-3", False), ("a title of five words", False), ("Hold it for some five seconds", True),
+        ("\u6587\u6863-17", False), ("\u4e2d\u534e\u4eba\u6c11\u5171\u548c\u56fd", False),
+        ("\u4e1c\u4eac\u662f\u65e5\u672c\u7684\u9996\u90fd\uff0c\u4e5f\u662f\u6700\u5927\u7684\u57ce\u5e02", True),
+        ("\u4e1c\u4eac\u662f\u9996\u90fd\u3002", True), ("\u30c9\u30ad\u30e5\u30e1\u30f3\u30c8-17", False),
+        ("\u8d64\u3044\u30dc\u30bf\u30f3\u3092\u4e94\u79d2\u9593\u62bc\u3057\u307e\u3059", True),
+        ("\u0e40\u0e2d\u0e01\u0e2a\u0e32\u0e23-17", False),
+        ("\u0e01\u0e23\u0e38\u0e07\u0e40\u0e17\u0e1e\u0e40\u0e1b\u0e47\u0e19\u0e40\u0e21\u0e37\u0e2d\u0e07", True),
+    ],
+)  # fmt: skip
+def test_an_id_and_a_text_are_told_apart_in_every_script(passage: str, is_text: bool, tmp_path: Path) -> None:
+    (found,) = read(source(tmp_path, as_lines([{"query": "Q?", "passage": passage, "label": 1}])))
+    assert (bool(found.support), found.gold.corpus_ids) == (is_text, () if is_text else (passage,))
+
+
 @pytest.mark.parametrize("given", ["corpus ids", "texts", "passages"])
 def test_a_judgement_below_one_is_relevant_and_a_share_of_the_highest(given, tmp_path) -> None:
     labels = {

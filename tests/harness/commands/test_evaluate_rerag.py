@@ -97,6 +97,7 @@ def test_the_command_measures_what_the_system_and_the_baseline_answer(folder: Pa
     told = report(out)
     assert told["judge"] is None
     assert told["study"]["threshold_source"] == "exported"
+    assert "refusal threshold" not in (out / "report.md").read_text()  # nothing refuses
     assert told["study"]["baseline"] == {"serving": "baseline", "temperature": 0.25}
 
 

@@ -161,6 +161,7 @@ def test_a_reranker_without_a_generator_scores_once_what_the_system_answers(
         assert found.notes.keys() == other.notes.keys()
         assert found.notes["answerable"] == other.notes["answerable"]
     assert list(measured.systems) == ["rerag"]
+    assert "refusal threshold: 0.5, given" in measured.findings.facts
 
 
 # --- whole evaluations
@@ -170,7 +171,9 @@ def test_an_index_of_another_corpus(tmp_path: Path, serving: Path, capsys: pytes
     """It is refused by the study of gold passages, and noted by others."""
     build_bm25([Passage.of("Other", "alba river of quite another corpus")], tmp_path / "other")
     file, other = str(write_questions(tmp_path)), Bm25Retriever(tmp_path / "other")
-    with pytest.raises(ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold pass"):
+    with pytest.raises(
+        ArtifactError, match=r"other is an index of another corpus: it holds none of the 6 gold .* --kind bm25 "
+    ):
         evaluate(DrRag(other, scorer=gold_scorer()), tmp_path / "refused", questions=file, resamples=10)
     assert not list(tmp_path.glob("refused*"))
     for system in (RetrieveRead(other), ReRag(other, serving, 2, 1, device="cpu")):

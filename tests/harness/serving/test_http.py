@@ -29,7 +29,7 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.serving import app as app_module
 from harness.serving.app import create_app
-from harness.serving.parts import served_part, served_system
+from harness.serving.parts import pairs_of, served_part, served_system
 from harness.serving.worker import ServingLimits
 from harness.systems.dmqr import Dmqr
 from harness.systems.drrag import DrRag
@@ -152,6 +152,41 @@ def test_rerank_has_the_shapes_of_other_servers(client: TestClient, rerag: ReRag
     assert {each["document"]["text"] for each in results} == {each["text"] for each in titled}
 
 
+def test_no_text_fails_a_request(client: TestClient) -> None:
+    """An empty one comes last; the others have the scores that they have without it."""
+    odd = {"empty": "", "invisible": " \u200b ", "long": "x " * 20_000, "half": "a\ud800"}
+    texts = [PASSAGES[0].text, *odd.values(), PASSAGES[1].text]
+    content = json.dumps({"query": TEXTS[0], "texts": texts, "raw_scores": True})
+    response = client.post("/rerank", content=content, headers={"content-type": "application/json"})
+    found = {each["index"]: each["score"] for each in response.json()}
+    assert [*found][-2:] == [1, 2]
+    assert (found[1], found[2]) == (-30, -30)
+    alone = posted(client, "/rerank", query=TEXTS[0], texts=[texts[0], texts[5]], raw_scores=True)
+    assert {0: found[0], 1: found[5]} == pytest.approx({each["index"]: each["score"] for each in alone}, abs=1e-5)
+    nothing = posted(client, "/rerank", query="x", documents=[{"text": "", "url": "x", "title": None}, " "])["results"]
+    assert [each["index"] for each in nothing] == [0, 1]
+    further = [{"text": text, "url": "https://example.org", "id": 1, "tags": ["a"]} for text in (texts[0], texts[5])]
+    results = posted(client, "/v2/rerank", query=TEXTS[0], documents=further, max_tokens_per_doc=5)["results"]
+    assert [each["index"] for each in results] == [each["index"] for each in alone]
+    assert "documents.0" in client.post("/rerank", json={"query": "x", "documents": [{"url": "x"}]}).text
+
+
+def test_a_later_text_is_paired_with_the_first_and_its_window() -> None:
+    assert pairs_of(0) == []
+    for count in (1, 2, 50, 51, 80, 95):
+        partners = {place: {0} if count == 1 else set[int]() for place in range(count)}
+        pairs = pairs_of(count)
+        assert len(pairs) == len({*pairs})
+        for one, two in pairs:
+            partners[one].add(two)
+            partners[two].add(one)
+        for place in range(count):
+            window = range(50) if place < 50 else range(place - (place - 50) % 30, place - (place - 50) % 30 + 30)
+            wanted = {each for each in (*range(20), *window) if each < count and each != place} or {0}
+            assert partners[place] >= wanted
+            assert place < 20 or partners[place] == wanted
+
+
 def _untitled(text: str) -> Passage:
     return Passage.of("", text)
 
@@ -190,7 +225,9 @@ def test_a_part_alone_reranks_and_a_system_without_one_says_so(folder: Path) -> 
         low = min(scores, key=scores.__getitem__)  # below one half: its log-odds are negative
         found = posted(pairs, "/rerank", query="where", texts=[*low])
         assert [each["score"] for each in found] == pytest.approx([scores[low]] * 2)
-        assert "allowed 2 to 50" in pairs.post("/rerank", json={"query": "x", "texts": ["one"]}).text
+        (alone,) = posted(pairs, "/rerank", query="x", texts=["one"])  # is paired with itself
+        assert alone["score"] == pytest.approx(Digest().probabilities([("x", _untitled("one"), _untitled("one"))])[0])
+        assert len(posted(pairs, "/rerank", query="x", texts=[f"text {n}" for n in range(120)])) == 120
         assert pairs.post("/rewrite", json={"question": "where"}).status_code == 404
         assert "no reader" in pairs.post("/v1/chat/completions", json=CHAT).json()["error"]["message"]
 
@@ -237,7 +274,9 @@ def events(client: TestClient, question: str) -> list[tuple[str, Any]]:
         ("/search", {"query": ["x"] * 60, "k": 1000}, "k: 60 queries times 1000 passages"),
         ("/search", {"query": "x", "k": 0}, "k: Input should be greater than or equal to 1"),
         ("/rerank", {"query": "x"}, "give texts or documents"),
-        ("/rerank", {"query": "x", "texts": ["a", ""]}, "texts.1: is empty"),
+        ("/rerank", {"query": "x", "texts": ["a", 5]}, "texts.1: Input should be a valid string"),
+        ("/ask", {"question": None}, "question: "),
+        ("/ask", {"question": "x", "k": None}, "k: Extra inputs are not permitted"),
         ("/v1/chat/completions", {"messages": [{"role": "assistant", "content": "x"}]}, "last message"),
         ("/v1/chat/completions", {**CHAT, "n": 2}, "n: "),
     ],
@@ -246,6 +285,36 @@ def test_a_mistake_is_named(client: TestClient, path: str, body: dict[str, Any],
     response = client.post(path, json=body)
     assert response.status_code == 422
     assert message in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/ask", {"question": "where", "history": None, "passages": None, "stream": None}),
+        ("/search", {"query": "where", "k": None}),
+        ("/rerank", {"query": "x", "texts": ["a"], "documents": None, "top_n": None, "raw_scores": None,
+                     "return_text": None, "return_documents": None, "scores": None, "model": None}),
+        ("/rerank", {"query": "x", "documents": [{"text": "a", "title": None}]}),
+        ("/v1/chat/completions", {**CHAT, "stream": None, "stream_options": None, "n": None, "tools": None}),
+        ("/v1/chat/completions", {**CHAT, "stream_options": {"include_usage": None}}),
+    ],
+)  # fmt: skip
+def test_null_for_a_default_is_the_default(client: TestClient, path: str, body: dict[str, Any]) -> None:
+    given = {name: value for name, value in body.items() if value is not None}
+    found, expected = posted(client, path, **body), posted(client, path, **given)
+    for each in (found, expected) if isinstance(found, dict) else ():
+        for volatile in ("id", "created", "costs"):
+            each.pop(volatile, None)
+    assert found == expected
+
+
+def test_head_is_get_without_a_body(client: TestClient) -> None:
+    for path in ("/", "/health", "/ready", "/metrics", "/v1/models", "/openapi.json", "/ask", "/none", "/mcp"):
+        found = client.head(path)  # also of a stream of events, which has no end
+        assert found.content == b""
+        assert path == "/mcp" or found.status_code == client.get(path).status_code, path
+    for path in ("/health", "/"):
+        assert client.head(path).headers["content-length"] == client.get(path).headers["content-length"]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +403,7 @@ JSON = st.recursive(
 FIELDS = [
     "question", "query", "history", "passages", "stream", "k", "strategies", "texts", "documents", "top_n",
     "raw_scores", "return_text", "return_documents", "model", "messages", "n", "tools", "text", "title", "role",
-    "scores", "content", "jsonrpc", "method", "params", "id",
+    "scores", "stream_options", "include_usage", "content", "jsonrpc", "method", "params", "id",
 ]  # fmt: skip
 
 
@@ -359,6 +428,12 @@ def test_openais_client_asks(client: TestClient, rerag: ReRag) -> None:
         assert said.choices[0].message.content == expected.text
         stream = openai.chat.completions.create(model="ReRag", messages=messages, stream=True)
         assert "".join(each.choices[0].delta.content or "" for each in stream) == expected.text
+        counted = {"stream": True, "stream_options": {"include_usage": True}}
+        *chunks, last = openai.chat.completions.create(model="ReRag", messages=messages, **counted)
+        assert [(each.usage, len(each.choices)) for each in chunks] == [(None, 1)] * 2
+        assert (last.choices, last.usage) == ([], said.usage)
+        assert said.usage.completion_tokens > 0
+        assert said.usage.total_tokens == said.usage.prompt_tokens + said.usage.completion_tokens
         assert [each.id for each in openai.models.list()] == ["ReRag"]
         asyncio.run(_over_http(f"{address}/mcp", rerag))
 
@@ -371,6 +446,8 @@ async def _over_http(address: str, rerag: ReRag) -> None:
         hits = (await found.call_tool("search", {"query": TEXTS[0], "k": 2})).structured_content["passages"]  # type: ignore[index]
         assert [hit["id"] for hit in hits] == [hit.passage.id for hit in rerag.retriever.search([TEXTS[0]], 2)[0]]  # type: ignore[union-attr]
         assert (await found.call_tool("ask", {"question": " "})).is_error
+        for tool, given in (("search", {"query": "x", "k": None}), ("ask", {"question": "x", "history": None})):
+            assert not (await found.call_tool(tool, given)).is_error
 
 
 @needs_chromium
