@@ -37,9 +37,10 @@ class _Writer:
         self._waiting.append(block)
 
     def note(self, line: Line) -> None:
-        """Add a line of a footnote, which stands behind the paragraph around it."""
+        """Add a line of a footnote, or one beside the text; it stands behind the paragraph around it."""
         last = self._waiting[-1] if self._waiting else None
-        if isinstance(last, Open) and not begins_note(line):
+        alike = isinstance(last, Open) and (last.last.upright, last.last.is_running) == (line.upright, line.is_running)
+        if isinstance(last, Open) and alike and line.upright and not begins_note(line):
             last.lines.append(line)
         else:
             self._waiting.append(Open([line]))
@@ -52,7 +53,8 @@ class _Writer:
         for part in self._waiting:
             if isinstance(part, Open):
                 note = paragraph_of(part, self._words, self._left_out)
-                self._left_out.text("footnotes put behind their paragraphs", note.text)
+                if not part.last.is_aside:
+                    self._left_out.text("footnotes put behind their paragraphs", note.text)
                 self._add(note)
             else:
                 self._add(part)
@@ -101,7 +103,7 @@ def blocks(
             continue
         if isinstance(item, Placed):
             writer.aside(item.content)
-        elif at in notes:
+        elif item.is_aside or at in notes:
             writer.note(item)
         else:
             writer.line(item)

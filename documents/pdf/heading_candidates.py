@@ -64,10 +64,13 @@ class Group:
 
 
 def groups(items: Sequence[Line | Placed], body: Body) -> list[Group]:
-    """Groups of a document in reading order.  "Chapter 4" above a chapter's title belongs to it."""
+    """Groups of a document in reading order.  "Chapter 4" above a chapter's title belongs to it.
+
+    Text beside the page's is in none: a stamp or a watermark is no title and no heading.
+    """
     found: list[tuple[int, list[Line]]] = []  # lines that follow each other, and the place of the first one
     for at, item in enumerate(items):
-        if not isinstance(item, Line):
+        if not isinstance(item, Line) or item.is_aside:
             continue
         first, lines = found[-1] if found else (at, [])
         if lines and first + len(lines) == at and (_continues(lines, item) or _titled(lines, item)):

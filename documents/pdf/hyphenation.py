@@ -13,6 +13,11 @@ _LINKS = {*"eiouy", "and", "or", "und", "oder", "sowie", "bis", "et", "ou", "och
 _LONG_LINK = 3  # letters from which on a link need not stand elsewhere in the document
 _MIN_LETTERS = 4  # of both parts of a compound, which no syllables have
 _LONG = 6  # letters of a word of the document that a compound begins with, whatever its second part is
+_COMPOUND = re.compile(  # words that have a hyphen of their own wherever they stand
+    r"(?:well|self|ill)-(?!(?:less|ness|hood)\b)\w{4,}|so-called|(?:long|short|medium|mid)-(?:term|range|lived|standing)|"
+    r"(?:real|full|part|run)-time|(?:high|low|top|mid|entry)-(?:level|quality|speed|cost|power|pressure|voltage|"
+    r"performance|resolution|frequency|temperature)|\w{4,}-(?:friendly|based|oriented|specific|driven)"
+)
 
 
 def vocabulary(texts: Iterable[str]) -> set[str]:
@@ -30,7 +35,7 @@ def joined(text: str, line: str, words: Container[str]) -> str:
     """A text and the line after it.
 
     A hyphen between a letter and a small letter is left out. It stays if the document has not the word without it, but
-    either with it, or both parts as words of their own. It stays, with a blank, before "and", "or" and the like, and
+    either with it, or both parts as words of their own, or it is a compound that always has it. It stays, with a blank, before "and", "or" and the like, and
     without one behind a figure. A soft hyphen is always left out.
     """
     end, start = _END.search(text[-_LONGEST:]), _START.match(line)
@@ -46,7 +51,7 @@ def joined(text: str, line: str, words: Container[str]) -> str:
         return f"{text} {line}"
     known = [len(part) >= _MIN_LETTERS and part in words for part in parts]
     long = known[0] and len(parts[0]) >= _LONG and len(parts[1]) >= _MIN_LETTERS
-    compound = goes_on or hyphenated in words or all(known) or long
+    compound = goes_on or hyphenated in words or all(known) or long or _COMPOUND.fullmatch(hyphenated) is not None
     keeps = not line[0].islower() or (compound and without not in words)
     if end[2] != "\xad" and (keeps or (len(end[1]) == 1 and without not in words)):
         return text + line

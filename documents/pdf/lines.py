@@ -23,6 +23,7 @@ _MIN_LETTERS = 3  # of a word that is no symbol
 _MAX_PLAIN = 0.15  # of a bold line's characters
 _NO_BLANK = 0.05  # font sizes between parts of one word that the file draws apart
 NO_BLANK_AT_RAISED = 0.25  # the same beside raised text
+_OTHER_SIZE = 0.35  # of a size, between turned texts: a stamp and a watermark
 _UNDERSCORE_WIDTH = 12.0  # points
 _MONOSPACED_SHARE = 0.85  # of a line's characters
 
@@ -47,6 +48,12 @@ class Line:
     lead: int = 0  # characters at its beginning that are bold, or have a number and are italic, if the rest is not
     is_run_in: bool = False  # whether it is a heading that text followed on the same line
     upright: bool = True  # whether it runs from left to right
+    is_running: bool = False  # whether it is of a sentence that repeats on other pages
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether it stands beside the text: it is no part of its paragraphs and no heading."""
+        return self.is_running or not self.upright
 
     @property
     def baseline(self) -> float:
@@ -136,8 +143,13 @@ def page_lines(page: Page) -> list[Line]:
     """
     rules = sorted(rule.box for rule in page.rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
     found = [_line(part, page.number, rules) for part in fragments(page.words)]
-    turned = [word for word in page.words if not word.upright]
-    return [*found, _line(turned, page.number, ())] if turned else found
+    turned: list[list[PageWord]] = []
+    for word in page.words:
+        if not word.upright:
+            is_other = not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size
+            turned += [[word]] if is_other else []
+            turned[-1] += [] if is_other else [word]
+    return [*found, *(_line(part, page.number, ()) for part in turned)]
 
 
 def _monospaced(words: Iterable[PageWord]) -> bool:

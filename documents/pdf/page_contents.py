@@ -14,7 +14,7 @@ from documents.pdf.lines import Line, Placed, page_lines
 from documents.pdf.page import Box, Page
 from documents.pdf.read_page import read_page
 from documents.pdf.reading import read
-from documents.pdf.running_headers import names, running
+from documents.pdf.running_headers import names, running, sentences
 from documents.pdf.tables import find_tables, ruled_figures
 from documents.records import Table
 
@@ -79,12 +79,18 @@ def in_reading_order(pages: Sequence[PageContents], left_out: LeftOut) -> list[L
             if item not in kept[page.number]:
                 pieces += inside
                 left_out.text("repeated tables and pictures left out", words_of(item) or "picture")
+    seen: dict[str, int] = {}  # turned texts, and the first page of each
     runs = running(pieces, {page.number: page.height for page in pages})
+    once = sentences(pieces, runs)
     by_page: dict[int, list[Line]] = {page.number: [] for page in pages}
     for at, piece in enumerate(pieces):
-        if at in runs:
+        if at in once:
+            by_page[piece.page].append(replace(piece, is_running=True))
+        elif at in runs:
             named = "running headers and footers" if names(piece) else "page numbers"
             left_out.text(f"{named} left out", piece.text)
+        elif not piece.upright and seen.setdefault(piece.text, piece.page) != piece.page:
+            left_out.text("repeated turned text left out", piece.text)
         else:
             by_page[piece.page].append(piece)
     in_order = (item for page in pages for item in read(by_page[page.number], kept[page.number]))

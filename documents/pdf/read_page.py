@@ -14,6 +14,7 @@ from documents.pdf.drawn_objects import drawn_objects
 from documents.pdf.initials import LARGER, join_initials
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.placement import PlacementMatrix, placement, visible_area
+from documents.pdf.word_gaps import by_gaps
 from documents.pdf.word_text import is_raised, superscript, word_text
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _found(page: "PdfPage") -> list["_Found"]:
     """Words of a page as it is shown."""
     placed = placement(page)
     with closing(page.get_textpage()) as text:
-        return [_word(text, run, placed) for run in _runs(characters(text, placed))]
+        return [_word(text, run, placed) for run in by_gaps(text, _runs(characters(text, placed)), placed)]
 
 
 def _outside(page: "PdfPage", found: Iterable["_Found"]) -> tuple[Box, str]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
@@ -34,6 +34,8 @@ _LABEL = re.compile(  # at an end of a row, or after the word for it
 )
 _WORDS = re.compile(r"[^\W\d_]+")
 _NO_NUMBER = re.compile(r"(?!)(?P<number>)")
+_SENTENCE_WORDS = 5  # of a sentence at least
+_FULL_STOP = re.compile(r"(?<!\bal)(?<!\bInc)(?<!\bLtd)(?<!\bCo)(?<!\bCorp)(?=[.!?\u2026\u3002\uff01\uff1f])(?<=[^\W\d_]{2})[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
 _SENTENCE_END = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
 
 
@@ -114,6 +116,28 @@ def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
                 inwards[page] = inwards[page][1:]
             if not layer:
                 break
+    return {at for at, piece in enumerate(pieces) if id(piece) in found}
+
+
+def sentences(pieces: Sequence[Line], runs: Container[int]) -> set[int]:
+    """Which pieces that run are the first ones of a sentence, which is content: it stays once.
+
+    Args:
+        pieces: Pieces of lines of a document, in any order.
+        runs: Which of them run.
+    """
+    found: set[int] = set()
+    seen: set[str] = set()
+    for _, rows in sorted(_rows([piece for at, piece in enumerate(pieces) if at in runs]).items()):
+        open_rows: list[_Row] = []
+        for row in rows:
+            open_rows = [*open_rows, row] if open_rows and _close(open_rows[-1], row) else [row]
+            text = " ".join(one.key for one in open_rows)
+            if _FULL_STOP.search(row.text):
+                if len(_WORDS.findall(text)) >= _SENTENCE_WORDS and text not in seen:
+                    found.update(id(piece) for one in open_rows for piece in one.pieces)
+                seen.add(text)
+                open_rows = []
     return {at for at, piece in enumerate(pieces) if id(piece) in found}
 
 
