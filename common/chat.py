@@ -21,7 +21,6 @@ _END = (  # those of them that end a turn or a text; a reply may end in the othe
     r"(?:<\|[^<>\s|]{1,60}\|>|<\w{1,30}\|>|<\uff5c[^<>\n]{1,60}\uff5c>|\[\|end\w{1,30}\|\]|</s>|\[/inst\]"
     r"|<(?:eos|eot|eod|eop|pad|end_of_\w{1,30})(?:_token)?>)"
 )
-_LONGEST_END = 64  # characters
 _ENDS = re.compile(rf"{_END}\Z", re.IGNORECASE)
 _NEXT_TURN = re.compile(  # of models that were not stopped; in no line of JSON
     rf"{_END}(?:[^\S\n]*\n\s*<\|?(?:im_start|start_of_turn|turn|user|human|system|assistant)\|?>"
@@ -42,12 +41,9 @@ def without_end_marks(text: str) -> str:
     """The text of a reply without the marks that end it, as some servers send them, and the turns after them."""
     if following := _NEXT_TURN.search(text):
         text = text[: following.start()]
-    end = len(text.rstrip())
-    while ending := _ENDS.search(text, max(0, end - _LONGEST_END), end):
-        end = ending.start()
-        while end and text[end - 1].isspace():
-            end -= 1
-    return text[:end]
+    while ending := _ENDS.search(text := text.rstrip(), max(0, len(text) - 64)):
+        text = text[: ending.start()]
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,11 +73,10 @@ class SearchResults:
         retriever, indexes = Path(self._search.retriever), Path(self._search.index_root).glob("*/index.json")
         read = [retriever, *sorted(indexes)]
         if not retriever.is_file() or len(read) == 1:
-            kinds = _kinds(retriever) or ["KIND"]
-            one, out = (kinds[0], f"/{kinds[0]}") if len(kinds) == 1 else (f"'[{', '.join(kinds)}]'", "")
+            kinds, root = ", ".join(_kinds(retriever) or ["KIND"]), self._search.index_root
             raise MissingInputError(
-                f"data.search needs {retriever}, and the indexes below {self._search.index_root}: write them by "
-                f"`python infer.py index --corpus FILE --kind {one} --out {self._search.index_root}{out}`."
+                f"data.search needs {retriever}, and the indexes below {root}: write them by "
+                f"`python infer.py index --corpus FILE --kind '[{kinds}]' --out {root}`."
             )
         files = [*read, *(file for path in paths_of([source]) for file in content_files(path))]
         key = [

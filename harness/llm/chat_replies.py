@@ -21,8 +21,6 @@ _BROKEN = ("error", "network_error", "insufficient_system_resource", "abort", "a
 _WITHOUT_REPLY = ("content_filter", "sensitive", "safety", "tool_calls", "function_call")
 _NO_FIELD = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)  # where one is missing or wrong
 
-_MOST_TOKENS = 2**53  # of a reply: a greater number is none
-
 
 class ChatClient:
     """Asks one endpoint; several threads may.
@@ -114,8 +112,8 @@ def reply_of(content: bytes) -> Reply:
     elif finish in _WITHOUT_REPLY:
         why = f"there is no reply: its finish_reason is {finish}"
     else:
-        tokens_of = (_count(body.get("usage"), name) for name in ("prompt_tokens", "completion_tokens"))
-        return Reply(text, "", "length" if finish in _LENGTH else "stop", logprob, *tokens_of)
+        asked, said = (_count(body.get("usage"), name) for name in ("prompt_tokens", "completion_tokens"))
+        return Reply(text, "", "length" if finish in _LENGTH else "stop", logprob, asked, said)
     return Reply("", why, finish="")
 
 
@@ -125,7 +123,7 @@ def _count(usage: Any, name: str) -> int:
         count = int(usage[name])
     except _NO_FIELD:
         return 0
-    return count if 0 <= count < _MOST_TOKENS else 0
+    return count if 0 <= count < 2**53 else 0
 
 
 def _text(content: Any) -> str:

@@ -7,7 +7,7 @@ entities and boxes as they are.
 import html
 import re
 from dataclasses import replace
-from html.entities import html5
+from functools import partial
 
 from common.chat import Reply, without_end_marks
 from common.records import clean
@@ -17,8 +17,8 @@ _TAG = re.compile(rf"[<\[◁](/?){_NAME}[>\]▷]", re.IGNORECASE)
 _ENTITY = re.compile("(?<!`)&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});", re.IGNORECASE)  # `&lt;` is meant
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\?[{}]")
 _EMPTY_BOX = re.compile(r"[\s$\\\[(]{0,9}\\(?:boxed|fbox)\s*\{\s*\}[\s$\\\]).]*")
-_IN_BOXES = re.compile(r"\\(?:text(?:bf|it|rm)?|math(?:bf|it|rm)|boxed|fbox)\s*\{([^{}]*)\}|\\([ %$&#_{}])")
-_NESTED = 3  # macros within a box, such as \\textbf{\\text{Paris}}
+_MACRO = re.compile(r"\\(?:(?:text|math)(?:bf|it|rm)?|boxed|fbox)\s*\{([^{}]*)\}|\\([ %$&#_{}])")
+_plain = partial(_MACRO.sub, r"\1\2")
 
 CUT = "the reply ends within the model's thoughts: allow more tokens (max_tokens, or reasoning_tokens of an endpoint)"
 
@@ -55,11 +55,7 @@ def without_thoughts(text: str) -> str | None:
 
 def decoded(text: str) -> str:
     """The text with the characters that HTML entities stand for: `AT&amp;T` is AT&T."""
-
-    def character(found: re.Match[str]) -> str:
-        return html.unescape(found[0]) if found[1][0] == "#" else html5.get(found[0][1:], found[0])
-
-    return _ENTITY.sub(character, text)
+    return _ENTITY.sub(lambda found: html.unescape(found[0]), text)
 
 
 def boxed(text: str) -> str | None:
@@ -70,6 +66,4 @@ def boxed(text: str) -> str | None:
             said = text[begin : brace.start()]
         elif brace[0] == "{" or len(brace[0]) > 2:
             opened.append(brace.end() if len(brace[0]) > 2 else None)
-    for _ in range(_NESTED if said else 0):
-        said = _IN_BOXES.sub(lambda each: each[1] or each[2] or "", said)
-    return said
+    return said and _plain(_plain(_plain(said)))  # \textbf{\text{Paris}}

@@ -68,15 +68,14 @@ class HeadAsGet:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
-            await self.app(scope, receive, send)
-            return
+            return await self.app(scope, receive, send)
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 await send(message)
                 await send({"type": "http.response.body"})  # now: a stream of events has no end
 
-        await self.app({**scope, "method": "GET"}, receive, sent)
+        return await self.app({**scope, "method": "GET"}, receive, sent)
 
 
 class Guard:

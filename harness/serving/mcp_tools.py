@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from common.version import VERSION
 from harness.serving.backend import Backend, answer_row, hit_row, plain
-from harness.serving.requests import MOST_FOUND, AskRequest, Text, Turns, null_as
+from harness.serving.requests import MOST_FOUND, AskRequest, Text, Turns
 
 
 def mcp_server(backend: Backend) -> MCPServer[Any]:
@@ -19,7 +19,7 @@ def mcp_server(backend: Backend) -> MCPServer[Any]:
     logging.basicConfig(level=logging.WARNING)  # else MCPServer sets a handler that opens files when it is used
     server: MCPServer[Any] = MCPServer("lightning-rag", version=VERSION, log_level="WARNING")
 
-    async def search(query: Text, k: Annotated[int, Field(ge=1, le=MOST_FOUND), null_as(5)] = 5) -> dict[str, Any]:
+    async def search(query: Text, k: Annotated[int, Field(ge=1, le=MOST_FOUND)] = 5) -> dict[str, Any]:
         """Find the passages of the corpus that match a query best, with their scores."""
         with _as_tool_error():
             hits = await backend.result("search", (query, k))

@@ -6,17 +6,12 @@ Inference (`texts`), Cohere and vLLM (`documents`) share, and `ChatRequest` Open
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from common.records import Passage, Question, clean
 from harness.llm.structured import VALID
 
 MOST_CHARACTERS, MOST_TURNS, MOST_QUESTIONS, MOST_FOUND, MOST_PASSAGES = 32_768, 64, 64, 1000, 1000
-
-
-def null_as(default: Any) -> BeforeValidator:
-    """Of an argument of a tool: null is its default."""
-    return BeforeValidator(lambda given: default if given is None else given)
 
 
 def _filled(text: str) -> str:
@@ -27,7 +22,7 @@ def _filled(text: str) -> str:
 
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS), AfterValidator(_filled)]
 AnyText = Annotated[str, VALID]  # also an empty or a long one: it fails no request
-Turns = Annotated[list[Annotated[str, Field(max_length=MOST_CHARACTERS)]], Field(max_length=MOST_TURNS), null_as([])]
+Turns = Annotated[list[Annotated[str, Field(max_length=MOST_CHARACTERS)]], Field(max_length=MOST_TURNS)]
 
 
 class _Request(BaseModel):
@@ -36,25 +31,13 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_defaults(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
         known = {name for name, field in cls.model_fields.items() if not field.is_required()}
-        return {name: value for name, value in given.items() if value is not None or name not in known}
+        nulls = {name for name in known if isinstance(given, dict) and given.get(name, 0) is None}
+        return {name: value for name, value in given.items() if name not in nulls} if nulls else given
 
 
 class _Own(_Request):
     model_config = ConfigDict(extra="forbid")
-
-
-class GivenPassage(_Own):
-    """A passage that a request brings along."""
-
-    text: Text
-    title: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
-
-    def passage(self) -> Passage:
-        """The passage."""
-        return Passage.of(self.title, self.text)
 
 
 class GivenDocument(_Request):
@@ -62,6 +45,17 @@ class GivenDocument(_Request):
 
     text: AnyText
     title: AnyText = ""
+
+    def passage(self) -> Passage:
+        """The passage."""
+        return Passage.of(self.title, self.text)
+
+
+class GivenPassage(GivenDocument, _Own):
+    """A passage that a request brings along."""
+
+    text: Text
+    title: Annotated[str, Field(max_length=MOST_CHARACTERS)] = ""
 
 
 class AskRequest(_Own):
@@ -133,7 +127,7 @@ class RerankRequest(_Request):
     def passages(self) -> list[Passage]:
         """What is reranked, in order."""
         given = self.texts if self.texts is not None else self.documents or []
-        return [Passage.of("", each) if isinstance(each, str) else Passage.of(each.title, each.text) for each in given]
+        return [Passage.of("", each) if isinstance(each, str) else each.passage() for each in given]
 
 
 class ContentPart(_Request):

@@ -25,8 +25,6 @@ CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("query|question", "passage|passage_id|doc_id|docid|document_id|text")
 ROWS_JOIN = ALWAYS_JOIN = ANY_CASE = True
 _LONGEST_ID = 5  # words
-_CHARACTERS_OF_WORD = 2  # in a script without blanks
-_SENTENCE_ENDS = ("\u3002", "\uff01", "\uff1f")  # Chinese and Japanese
 
 
 def question(row: Row) -> Question:
@@ -62,6 +60,6 @@ def question(row: Row) -> Question:
 
 def _is_text(either: str) -> bool:
     """Whether a value is the text of a passage, not an id."""
-    if len(either.split()) > _LONGEST_ID or either.endswith(_SENTENCE_ENDS):
-        return True
-    return is_unspaced(either) and len(characters(either).split()) > _LONGEST_ID * _CHARACTERS_OF_WORD
+    unspaced = len(characters(either).split()) if is_unspaced(either) else 0  # two are a word
+    ends = "\u3002", "\uff01", "\uff1f"  # of sentences in Chinese and Japanese
+    return len(either.split()) > _LONGEST_ID or unspaced > 2 * _LONGEST_ID or either.endswith(ends)

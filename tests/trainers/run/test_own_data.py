@@ -95,7 +95,7 @@ def test_what_was_found_is_kept_until_a_file_changes(place, monkeypatch) -> None
         search(SearchResults("mine", Search("indexes/own"), [QuestionDataFile("asked.tsv", corpus="clicks.csv")], None))
     with pytest.raises(MissingInputError, match=r"needs configs/parts/bm25\.yaml, and the indexes below indexes/none"):
         search(SearchResults("mine", Search("indexes/none"), [source], None))
-    for kind, hint in (("dense", "--kind dense --out none/dense`"), ("fused", r"--kind '\[dense, bm25\]' --out none`")):
+    for kind, hint in ("dense", r"--kind '\[dense\]' --out none`"), ("fused", r"--kind '\[dense, bm25\]' --out none`"):
         with pytest.raises(MissingInputError, match=hint):
             search(SearchResults("mine", Search("none", f"configs/parts/{kind}.yaml"), [source], None))
 
