@@ -1,4 +1,4 @@
-"""What callbacks of the user's do to the weights, groups of options that are null, and prompts beyond a model's room."""
+"""What callbacks do to the weights, groups of options that are null, and prompts beyond the room of a causal LM."""
 
 from functools import partial
 
