@@ -352,6 +352,24 @@ def context_of(config: PreTrainedConfig) -> int | None:
     return getattr(config.get_text_config(), "max_position_embeddings", None)
 
 
+def check_room(network: PreTrainedModel, read: str, tokens: int) -> None:
+    """Refuse to train a causal LM on more tokens, of a prompt and its reply, than it has positions.
+
+    Args:
+        network: The causal LM.
+        read: The options whose tokens these are, with their values, for the message.
+        tokens: Of the longest prompt and reply together.
+
+    Raises:
+        UserError: If it has fewer positions.
+    """
+    room = context_of(network.config)
+    if room is not None and tokens > room:
+        raise UserError(
+            f"{read} exceed the {room} tokens that {network.name_or_path} reads and writes together: lower one."
+        )
+
+
 def end_ids_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """The tokens that end a reply: those of generation_config.json, else of config.json, else the tokenizer's.
 

@@ -17,6 +17,7 @@ from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
 from models.base_order import BaseOrder
 from models.calibration import Calibration
+from models.causal_lm import check_room
 from models.causal_part import reads_prompts
 from models.context_tokenizer import ContextEncoder, is_packed, no_labels
 from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
@@ -189,6 +190,11 @@ class ReRagTrainer(RunModule):
             self.generator = load_generator(
                 self.sources[GENERATOR], max_tokens, self.preset.format, self.preset.answer_prefix, *trained
             )
+        for part in self.parts:
+            if isinstance(part.encode, PromptEncoder):  # of a causal LM
+                said = self.text.max_answer_tokens if part is self.generator else 0
+                read = f"max_tokens {max_tokens}" + f" and text.max_answer_tokens {said}" * bool(said)
+                check_room(part.network, read, max_tokens + said)
         if self.generator is not None:
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
             if self.frozen and self.generator.adapter is None:  # else LoRA has frozen them, and they are shared

@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 from common.errors import UserError
 from common.ranges import Precision
 from common.sealed_json import check_fields
-from models.causal_lm import HEADS, CausalLanguageModel
+from models.causal_lm import HEADS, CausalLanguageModel, check_room
 from models.devices import compute_dtype, resolve_device
 from models.dmqr.rewrite_outputs import Strategy, queries_of
 from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, RewriteTask, format_of
@@ -70,12 +70,9 @@ class RewriterModel(nn.Module):
         no_repeat_ngram: int = 0,
     ) -> None:
         super().__init__()
-        together = max_tokens + max_rewrite_tokens
-        if lm.context_tokens is not None and together > lm.context_tokens:
-            raise UserError(
-                f"max_tokens {max_tokens} and max_rewrite_tokens {max_rewrite_tokens} exceed the {lm.context_tokens} "
-                f"tokens that {lm.network.name_or_path} reads and writes together: lower one."
-            )
+        if isinstance(lm, CausalLanguageModel):
+            read = f"max_tokens {max_tokens} and max_rewrite_tokens {max_rewrite_tokens}"
+            check_room(lm.network, read, max_tokens + max_rewrite_tokens)
         self.lm, self.strategies, self.max_rewrite_tokens = lm, dict(strategies), max_rewrite_tokens
         if no_repeat_ngram and not isinstance(lm, Seq2SeqLanguageModel):
             raise UserError(

@@ -5,9 +5,12 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import fields, is_dataclass
 from functools import partial
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 import pytorch_lightning as pl
@@ -22,6 +25,7 @@ from common.files import write_text
 from common.locks import exclusive
 from common.roots import add_roots, refuse_unused
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
+from trainers.run.changed_weights import check_callbacks
 from trainers.run.checkpoints import RunCheckpoint
 from trainers.run.console import Console
 from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training, read_checkpoint
@@ -129,6 +133,22 @@ class SaveRunConfig(SaveConfigCallback):
             logger.log_hyperparams(yaml.safe_load(text))
 
 
+def refuse_null_groups(options: Any) -> None:
+    """Raise UserError if data, or a group of options of the trainer or the data module, is null: none is made of it."""
+    if options.data is None:
+        raise UserError("data is null: name a data module, as the configs of configs/train do.")
+    for part in ("model", "data"):
+        given = options[part]
+        for name, parameter in signature(resolve_name(given.class_path)).parameters.items():
+            kind = parameter.annotation
+            if isinstance(kind, type) and is_dataclass(kind) and given.get(f"init_args.{name}", kind) is None:
+                first = fields(kind)[0]
+                value = "null" if first.default is None else "VALUE"
+                raise UserError(
+                    f"{part}.{name}: null is no group of options: give {{{first.name}: {value}}}, or leave it out."
+                )
+
+
 class TrainCLI(LightningCLI):
     """`train.py {fit,validate}` for any trainer and data module.
 
@@ -208,14 +228,15 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If the strategy is refused, a logger's package is missing, the name is taken, another process
-                trains a run of that name, or options or files of a resumed run have changed.
+            UserError: If a group of options is null, the strategy is refused, a logger's package is missing, the name
+                is taken, another process trains a run of that name, or options or files of a resumed run have changed.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """
         refuse_unused(self.given, self.parser.used_roots)
         options = self.config[self.subcommand]
         check_name(options.name)
+        refuse_null_groups(options)
         refuse_strategy(options.trainer.strategy)
         require_loggers(options.trainer.logger)
         folder = Path(run_folder(options.name))
@@ -288,6 +309,7 @@ class TrainCLI(LightningCLI):
         for key, always in (("callbacks", ours), ("plugins", [DurableCheckpointIO()])):
             given = config.get(key) or []
             kwargs[key] = [*(given if isinstance(given, list) else [given]), *always]
+        check_callbacks(kwargs["callbacks"][: -len(ours)])
         if not any(isinstance(callback, ProgressBar) for callback in kwargs["callbacks"]):
             shown = config.get("enable_progress_bar")  # a log file gets a line per validation
             kwargs["enable_progress_bar"] = shown = sys.stdout.isatty() if shown is None else shown
