@@ -17,8 +17,8 @@ MAX_LIST_LEVELS = 8
 _MAX_LEFT_OUT = 20  # lines about what was left out
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")  # white space is none
 NO_TITLE = re.compile(  # what programs fill in by themselves where a title is missing
-    r"\W*(?:anonymous|unknown|unspecified|no ?title|none|null|document\d*)\W*|\W*untitled.*|(?:microsoft (?:word|excel|powerpoint)|"
-    r"word document|powerpoint presentation)\b.*",
+    r"\W*(?:anonymous|unknown|unspecified|no ?title|none|null|document\d*)\W*|\W*untitled.*|"
+    r"(?:microsoft (?:word|excel|powerpoint)|word document|powerpoint presentation)\b.*",
     re.IGNORECASE,
 )
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")

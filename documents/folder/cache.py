@@ -21,7 +21,8 @@ from common.locks import exclusive
 from common.outputs import OutputFolder, known_files, manifest_or_none
 from common.records import Passage
 from common.sealed_json import fingerprint
-from documents.folder.options import ConversionOptions, Cutting, ReadingLimits
+from documents.folder.options import ConversionOptions, Cutting, ReadingLimits, code_version, versions
+from documents.reading.file_types import READING_VERSIONS, FileType
 from documents.reading.linked_images import LinkedImages
 from documents.stored_document import DOCUMENT, load_about, read_rows
 
@@ -42,11 +43,13 @@ class CachedDocument:
 
     Args:
         folder: Of the document in this way of reading.
+        reading: The way.
         segments: File of its segments, cut in one way under one name.
         limits: CPU time and memory that reading it may take: a document that took more is tried again with others.
     """
 
     folder: Path
+    reading: dict[str, Any]
     segments: Path
     limits: dict[str, float]
 
@@ -61,7 +64,9 @@ class CachedDocument:
 
     def fail(self, why: str, by_limits: bool) -> None:
         """Record that the document cannot be read; `by_limits`: for too much time or memory."""
-        write_json(self.folder / _FAILURE, {"why": why, "limits": self.limits if by_limits else None})
+        write_json(
+            self.folder / _FAILURE, {"why": why, "limits": self.limits if by_limits else None, "reading": self.reading}
+        )
 
     def about(self, linked: LinkedImages) -> dict[str, Any] | None:
         """The facts on the document and its segments; None if they are missing, damaged or out of date.
@@ -96,11 +101,11 @@ class ConversionCache:
     ) -> None:
         self.folder, self.documents = folder, documents.resolve()
         self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
-        self.reading: dict[str, Any] = {"options": reading.recipe, "versions": reading.versions, "format": FORMAT}
+        self._common: dict[str, Any] = {"options": reading.recipe, "format": FORMAT}
         if reading.passes:
-            self.reading["passes"] = {each.name: each.version for each in reading.passes}
+            self._common["passes"] = {each.name: each.version for each in reading.passes}
         self.cutting = cutting.options
-        self._reading = fingerprint(self.reading)[:12]
+        self._cut = [self.cutting, code_version(Path(__file__).parent.with_name("segments").glob("*.py"))]
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -122,15 +127,18 @@ class ConversionCache:
             write_json(self.folder / HEAD, {"format": FORMAT, "documents": str(self.documents)})
             yield
 
-    def entry(self, sha256: str, name: str) -> CachedDocument:
+    def entry(self, sha256: str, kind: FileType, name: str) -> CachedDocument:
         """The place of a document's conversion, which may not exist yet.
 
         Args:
             sha256: Of its content.
+            kind: Its type: a change of how another type is read leaves it alone.
             name: Its name, which its segments bear.
         """
-        folder = self.folder / _READ / sha256[:_DIGITS] / self._reading
-        return CachedDocument(folder, folder / f"segments-{fingerprint([name, self.cutting])[:12]}.jsonl", self.limits)
+        reading = {**self._common, "versions": versions(kind)}
+        folder = self.folder / _READ / sha256[:_DIGITS] / fingerprint(reading)[:12]
+        segments = folder / f"segments-{fingerprint([name, *self._cut])[:12]}.jsonl"
+        return CachedDocument(folder, reading, segments, self.limits)
 
     def prune(self, current: Collection[str]) -> None:
         """Delete the conversions of documents that are gone, and those by earlier versions of the code.
@@ -144,12 +152,15 @@ class ConversionCache:
                 shutil.rmtree(document, ignore_errors=True)
                 continue
             for way in document.iterdir():
-                if way.name != self._reading and self._is_outdated(way):
+                if self._is_outdated(way):
                     shutil.rmtree(way, ignore_errors=True)
 
     def _is_outdated(self, way: Path) -> bool:
         try:
-            reading = load_about(way)["reading"]
-            return (reading["format"], reading["versions"]) != (FORMAT, self.reading["versions"])
-        except (OSError, ValueError, KeyError):
-            return (way / _FAILURE).exists() or not (way / DOCUMENT).exists()
+            failed = (way / _FAILURE).exists()
+            reading = (read_json(way / _FAILURE, "") if failed else load_about(way)).get("reading", {})
+        except (OSError, ValueError, KeyError, UserError):
+            return failed or not (way / DOCUMENT).exists()
+        known = reading.get("versions", {})
+        kind = known.get("type")  # without one, it is of a release that recorded no version: 0
+        return kind not in READING_VERSIONS or (reading.get("format"), known) != (FORMAT, versions(kind))

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from common.errors import DataError
 from common.progress import in_bytes
-from documents.reading.file_types import SUFFIXES, file_type
+from documents.reading.file_types import BLANK, SUFFIXES, FileType, file_type, named_type
 
 NO_DOCUMENT = "no PDF, HTML, DOCX or Markdown file"
 _BLOCK_BYTES = 2**20
@@ -23,8 +23,8 @@ def is_named_document(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
-def digest(path: Path, name: str, max_mebibytes: int) -> str:
-    """SHA-256 of a file's content.
+def digest(path: Path, name: str, max_mebibytes: int) -> tuple[str, FileType]:
+    """SHA-256 of a file's content, and its type by its beginning.
 
     Args:
         path: The file.
@@ -33,7 +33,7 @@ def digest(path: Path, name: str, max_mebibytes: int) -> str:
 
     Raises:
         NoDocumentError: If neither its name nor its beginning is that of a document.
-        DataError: If it cannot be read, or is too large.
+        DataError: If it cannot be read, is empty or too large.
     """
     hashed = hashlib.sha256()
     try:
@@ -50,12 +50,23 @@ def digest(path: Path, name: str, max_mebibytes: int) -> str:
                     f"has {in_bytes(about.st_size)}, more than the memory to read it ({max_mebibytes} MiB, "
                     "--reading.mebibytes)"
                 )
+            if not block.strip(BLANK) and about.st_size <= len(block):
+                raise DataError("is empty")
+            kind = _kind(block, name)
             while block:
                 hashed.update(block)
                 block = opened.read(_BLOCK_BYTES)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror or error}") from error
-    return hashed.hexdigest()
+    return hashed.hexdigest(), kind
+
+
+def _kind(beginning: bytes, name: str) -> FileType:
+    """The type of a document; of a broken one, or another file under a document's name, that of the name."""
+    try:
+        return "docx" if beginning.startswith(_ZIP) else file_type(beginning, name)
+    except DataError:
+        return named_type(name) or "text"
 
 
 def _begins_like_document(beginning: bytes, name: str) -> bool:

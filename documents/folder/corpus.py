@@ -128,7 +128,7 @@ class DocumentFolder:
         entries = self._read_all(reader, different, "reading documents")
         for each, cache in zip(self.passes, self.caches[1:], strict=True) if entries else ():
             different = [row for row in different if row.name in entries]
-            convert(each, cache, [(entries[row.name], cache.entry(row.sha256, row.name)) for row in different])
+            convert(each, [(entries[row.name], cache.entry(row.sha256, row.kind, row.name)) for row in different])
             reader = DocumentReader(self.folder, cache, self.limits)
             entries = self._read_all(reader, different, "cutting documents")
         return rows, entries

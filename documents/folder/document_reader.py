@@ -32,7 +32,7 @@ class DocumentReader:
     def identify(self, row: DocumentRow) -> bool:
         """Fill in the digest of a file's content; False, and why in the row, if it is not to be read."""
         try:
-            row.sha256 = digest(row.path, row.name, self._limits.mebibytes)
+            row.sha256, row.kind = digest(row.path, row.name, self._limits.mebibytes)
         except NoDocumentError as error:
             row.fail(str(error), is_document=False)
         except DataError as error:
@@ -50,7 +50,7 @@ class DocumentReader:
         """
         linked = LinkedImages(row.path, self._root)
         for _ in range(_TRIES):
-            entry = self._cache.entry(row.sha256, row.name)
+            entry = self._cache.entry(row.sha256, row.kind, row.name)
             about, why = entry.about(linked), entry.failure
             if about is None and not why:
                 row.read_now = True
@@ -75,7 +75,7 @@ class DocumentReader:
         """The reply of a process; its verdict on the document's content is kept."""
         asked: dict[str, Any] = {"file": str(row.path), "root": str(self._root), "name": row.name}
         asked |= {"sha256": row.sha256, "folder": str(entry.folder), "segments": str(entry.segments)}
-        asked |= {"reading": self._cache.reading, "cutting": self._cache.cutting}
+        asked |= {"reading": entry.reading, "cutting": self._cache.cutting}
         try:
             reply: dict[str, Any] = self.processes.submit(asked).result()
         except CallError as error:

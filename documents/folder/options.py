@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import TEXT_VERSION
+from documents.reading.file_types import READING_VERSIONS, FileType
 from documents.records import Document
 from documents.segments.augmentation import MAX_WORDS, Cascade
 
 SECONDS, MEBIBYTES = 600.0, 2048  # of CPU time and memory that one document may take; most take seconds and 200 MiB
 OVERLAP_WORDS = 40  # of chunks
-_PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
+_PACKAGES: dict[FileType, tuple[str, ...]] = {  # that read documents of a type
+    "pdf": ("pypdfium2", "pillow"), "docx": ("python-docx", "lxml", "pillow"), "html": ("lxml", "pillow"),
+    "markdown": ("markdown-it-py", "lxml", "pillow"), "text": (),
+}  # fmt: skip
 NO_REPLY = "no reply ("  # in a line of `left_out`: the document is given to the pass again the next time
-_NOT_READING = "manuals"  # the folder of this package that reads nothing
 _MAX_WORKERS = 8
 _MAX_SECONDS, _MAX_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
 
@@ -63,13 +66,11 @@ class ConversionOptions:
         """The options, for an index's recipe; `engine` names the only one, as recipes of earlier releases do."""
         return {"engine": "auto", "outline": self.outline, **{each.name: each.recipe for each in self.passes}}
 
-    @property
-    def versions(self) -> dict[str, str]:
-        """Versions of the reading code and of the storage format: with others documents are read again."""
-        package = Path(__file__).parent.parent
-        files = (file for file in package.rglob("*.py") if file.relative_to(package).parts[0] != _NOT_READING)
-        packages = {name: _version(name) for name in _PACKAGES}
-        return {"code": code_version(files), "texts": str(TEXT_VERSION), **packages}
+
+def versions(kind: FileType) -> dict[str, str]:
+    """How documents of a type are read: with another version of the rules or of a package they are read again."""
+    packages = {name: _version(name) for name in _PACKAGES[kind]}
+    return {"type": kind, "reading": str(READING_VERSIONS[kind]), "texts": str(TEXT_VERSION), **packages}
 
 
 def code_version(files: Iterable[Path]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from common.files import sha256
 from documents.fidelity import shares
-from documents.folder.cache import CachedDocument, ConversionCache
+from documents.folder.cache import CachedDocument
 from documents.folder.options import NO_REPLY, DocumentPass
 from documents.markdown_writing import to_markdown
 from documents.records import Document, Image
@@ -14,14 +14,11 @@ from documents.segments.chunking import plain_text
 from documents.stored_document import DOCUMENT, load_about, load_document, save_document
 
 
-def convert(
-    each: DocumentPass, cache: ConversionCache, entries: Sequence[tuple[CachedDocument, CachedDocument]]
-) -> None:
+def convert(each: DocumentPass, entries: Sequence[tuple[CachedDocument, CachedDocument]]) -> None:
     """Give the documents to a pass that it has not converted yet, or not whole.
 
     Args:
         each: The pass.
-        cache: Keeps what it gives.
         entries: Each document, and the place of its conversion.
 
     Raises:
@@ -37,7 +34,7 @@ def convert(
 
     converted = each.convert(documents()) if missing else iter(())
     for (read, kept), document in zip(missing, converted, strict=True):
-        about = load_about(read.folder) | {"reading": cache.reading, "converted": sha256(read.folder / DOCUMENT)}
+        about = load_about(read.folder) | {"reading": kept.reading, "converted": sha256(read.folder / DOCUMENT)}
         for outdated in kept.folder.glob("segments-*"):
             outdated.unlink()
         save_document(kept.folder, document, to_markdown(document), about | _changes(given.popleft(), document))

@@ -12,6 +12,7 @@ from common.progress import say
 from common.records import clean
 from common.shown_text import markdown
 from documents.folder.cache import REPORT, REPORT_LINES
+from documents.reading.file_types import FileType
 
 _SHOWN = 5  # documents that could not be read, on the console
 SHARES = ("lost", "invented", "torn")  # see `documents.fidelity.shares`
@@ -26,6 +27,7 @@ class DocumentRow:
     why: str = ""  # why it gave nothing
     failed: bool = False  # whether it is a document that should have given something
     sha256: str = ""
+    kind: FileType = "text"  # by its beginning
     about: dict[str, Any] = field(default_factory=dict)  # of the document, see `documents.folder.worker`
     copy_of: str = ""  # the name of a document with the same content, which is indexed for both
     copies: list[str] = field(default_factory=list)  # names of others with the same content

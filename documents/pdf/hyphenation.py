@@ -35,8 +35,8 @@ def joined(text: str, line: str, words: Container[str]) -> str:
     """A text and the line after it.
 
     A hyphen between a letter and a small letter is left out. It stays if the document has not the word without it, but
-    either with it, or both parts as words of their own, or it is a compound that always has it. It stays, with a blank, before "and", "or" and the like, and
-    without one behind a figure. A soft hyphen is always left out.
+    either with it, or both parts as words of their own, or if it is a compound that always has it. It stays, with a
+    blank, before "and", "or" and the like, and without one behind a figure. A soft hyphen is always left out.
     """
     end, start = _END.search(text[-_LONGEST:]), _START.match(line)
     if _END_OF_NUMBER.search(text) and line[:1].isalnum() and (start is None or start[0] not in _LINKS):

@@ -35,7 +35,9 @@ _LABEL = re.compile(  # at an end of a row, or after the word for it
 _WORDS = re.compile(r"[^\W\d_]+")
 _NO_NUMBER = re.compile(r"(?!)(?P<number>)")
 _SENTENCE_WORDS = 5  # of a sentence at least
-_FULL_STOP = re.compile(r"(?<!\bal)(?<!\bInc)(?<!\bLtd)(?<!\bCo)(?<!\bCorp)(?=[.!?\u2026\u3002\uff01\uff1f])(?<=[^\W\d_]{2})[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
+_FULL_STOP = re.compile(
+    r"(?<!\bal)(?<!\bInc)(?<!\bLtd)(?<!\bCo)(?<!\bCorp)(?=[.!?\u2026\u3002\uff01\uff1f])(?<=[^\W\d_]{2})[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$"
+)
 _SENTENCE_END = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
 
 

@@ -1,4 +1,4 @@
-"""Where words begin and end by the space between letters: narrow blanks that a file does not draw, and letters set apart.
+"""Where words end, by the space between letters: narrow blanks that a file does not draw, and letters set apart.
 
 A gap is measured between the places that letters take, not between their ink.
 """

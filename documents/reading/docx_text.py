@@ -33,7 +33,9 @@ _RULES = {  # element -> the rule that leaves its text out
 _MATH_SCRIPTS = {f"{_MATH}sup": "superscript", f"{_MATH}sub": "subscript", f"{_MATH}den": "over"}
 _BLANKS = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 _MAX_COLUMNS = 1000
-_SYMBOL_FIELD = re.compile(r'\s*SYMBOL\s+(?P<code>0[xX][0-9A-Fa-f]{1,5}|[1-9]\d{0,5})\b(?:.*\\f\s*"?(?P<font>[^"\\]+))?')
+_SYMBOL_FIELD = re.compile(
+    r'\s*SYMBOL\s+(?P<code>0[xX][0-9A-Fa-f]{1,5}|[1-9]\d{0,5})\b(?:.*\\f\s*"?(?P<font>[^"\\]+))?'
+)
 
 
 def parts_of(element: etree._Element) -> Iterator[etree._Element]:

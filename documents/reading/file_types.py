@@ -15,8 +15,12 @@ SUFFIXES: dict[str, FileType] = {
     ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".mht": "html",
     ".mhtml": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "text",
 }  # fmt: skip
+READING_VERSIONS: dict[FileType, int] = {  # of how each type is read: raise one when a rule changes what is read of it;
+    "pdf": 1, "docx": 1, "html": 1, "markdown": 1, "text": 1,  # what was kept without a version has 0
+}  # fmt: skip
 _ALLOWED = "Allowed are PDF, DOCX, HTML, Markdown and plain text"
 HEAD_BYTES = 2048
+BLANK = b"\x00 \t\r\n"  # a file of these alone is empty
 _HTML = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--(?:(?!-->).)*-->\s*)*<(?:(?P<page>!doctype\s+html|html|head|body)|title|meta|h[1-6]|div|p|table|article|main|section)\b",
     re.IGNORECASE | re.DOTALL,
@@ -42,7 +46,7 @@ def file_type(data: bytes, name: str) -> FileType:
         DataError: If it is empty, or of another type.
     """
     head = data[:HEAD_BYTES]
-    if not data.strip(b"\x00 \t\r\n"):
+    if not data.strip(BLANK):
         raise DataError(f"{name} is empty.")
     if b"%PDF-" in data[:1024]:  # readers accept it after other bytes
         return "pdf"

@@ -12,6 +12,7 @@ from common.errors import DataError
 from documents.left_out import LeftOut
 from documents.normal_form import NO_TITLE, normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
+from documents.reading.file_types import HEAD_BYTES
 from documents.reading.html_elements import (
     BLOCKS,
     HEADINGS,
@@ -24,7 +25,6 @@ from documents.reading.html_elements import (
     tag_of,
     text_of,
 )
-from documents.reading.file_types import HEAD_BYTES
 from documents.reading.html_tables import is_layout, read_table
 from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
 from documents.reading.outline import titled
@@ -74,9 +74,7 @@ def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) ->
     return normalized(Document(name, title, tuple(blocks), left_out=left_out.lines))
 
 
-def html_blocks(
-    markup: str, load_image: ImageLoader | None, left_out: LeftOut, framed: bool = False
-) -> list[Block]:
+def html_blocks(markup: str, load_image: ImageLoader | None, left_out: LeftOut, framed: bool = False) -> list[Block]:
     """The blocks of a piece of HTML.
 
     Args:

@@ -101,7 +101,11 @@ def _rows(
         elif tag == "tr":
             cells = [cell for cell in child if tag_of(cell) in _CELLS and is_shown(cell, left_out)]
             beside = [part for part in child if tag_of(part) not in _CELLS and is_content(part, left_out)]
-            loose += [child.text or "", *(part.tail or "" for part in child), *(text_of(part, left_out) for part in beside)]
+            loose += [
+                child.text or "",
+                *(part.tail or "" for part in child),
+                *(text_of(part, left_out) for part in beside),
+            ]
             yield cells, in_head
         elif tag in ("thead", "tbody", "tfoot", "form"):
             yield from _rows(child, left_out, in_head or tag == "thead")

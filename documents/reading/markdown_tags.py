@@ -4,14 +4,16 @@ import re
 
 from lxml.html.defs import tags
 
-_KNOWN = tags | set(
+from documents.reading.html_elements import names
+
+_KNOWN = tags | names(
     "main picture dialog template bdi data search slot noframes frame nobr rb rtc mi mn mo ms mtext mspace mrow mfrac "
-    "msqrt mroot msup msub msubsup munder mover munderover mtable mtr mtd mfenced mstyle semantics annotation".split()
+    "msqrt mroot msup msub msubsup munder mover munderover mtable mtr mtd mfenced mstyle semantics annotation"
 )
 _PARTNERS = {  # of tags whose names are names of types, too: without a partner before the next one such a tag is none
     name: re.compile(rf"(?:(?!<{name}[\s>]).)*?</{name}\s*>", re.IGNORECASE | re.DOTALL) for name in "abiqsu"
 }
-_BARE = frozenset("hidden open controls checked disabled selected reversed nowrap noshade async defer inert".split())
+_BARE = names("hidden open controls checked disabled selected reversed nowrap noshade async defer inert")
 _TAG = re.compile(
     r"""<!--(?:(?!<!--|-->).)*--> | <[?] | <!(?=\[CDATA)
       | <(?P<end>/?)(?P<name>[A-Za-z][\w:.-]*)(?P<rest>(?:[^<>"']|"[^"]*"|'[^']*')*)>""",
@@ -32,7 +34,9 @@ def is_markup(tag: str, after: str) -> bool:
 
 def with_text(markup: str) -> str:
     """HTML within Markdown, in which what is no tag is text."""
-    return _TAG.sub(lambda found: found[0] if _is_markup(found, markup, found.end()) else found[0].replace("<", "&lt;"), markup)
+    return _TAG.sub(
+        lambda found: found[0] if _is_markup(found, markup, found.end()) else found[0].replace("<", "&lt;"), markup
+    )
 
 
 def _is_markup(found: re.Match[str], text: str, end: int) -> bool:

@@ -1,6 +1,7 @@
 """Web pages saved with their images in one file (.mht, MHTML): the page and what it names."""
 
 import re
+from contextlib import suppress
 from email import message_from_bytes
 from urllib.parse import urljoin
 
@@ -39,10 +40,8 @@ def unpacked(data: bytes, load_image: ImageLoader | None, left_out: LeftOut) -> 
     page, charset = pages[0].get_payload(decode=True), pages[0].get_content_charset()
     assert isinstance(page, bytes)
     if charset:
-        try:
+        with suppress(LookupError):  # of a name that no one knows: as the page says itself
             page = "\ufeff".encode() + page.decode(charset, "replace").encode()
-        except LookupError:  # a name that no one knows: as the page says itself
-            pass
 
     def load(source: str) -> bytes | None:
         inside = files.get(source) or files.get(urljoin(base, source))

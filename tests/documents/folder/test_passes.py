@@ -3,6 +3,7 @@
 A process that ends takes its own document only, and the report says why.
 """
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from PIL import Image as Pictures
 from common.killable import Killable
 from documents.folder.corpus import read_folder
 from documents.folder.options import DocumentPass, ReadingLimits
+from documents.reading.file_types import READING_VERSIONS
 from documents.records import Document, Image, Paragraph
+from documents.stored_document import DOCUMENT, read_rows, write_rows
 from tests.helpers.document_folders import manual, report, write_files
 
 
@@ -99,3 +102,36 @@ def test_a_process_that_ends_loses_its_own_document_only(
     rows = report(tmp_path, "kept")
     assert [rows[name]["status"] for name in ("a.md", "b.md", "c.md")] == ["indexed", "failed", "indexed"]
     assert rows["b.md"]["why"] == why
+
+
+def test_another_version_of_a_type_reads_its_documents_alone_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    write_files(tmp_path / "manuals", {"a.md": "one", "b.html": "<p>two", "c.txt": "three", "d.txt": "", "e.txt": ""})
+
+    def read() -> dict[str, Path]:
+        assert texts(tmp_path) == ["one", "two", "three"]
+        rows = report(tmp_path, "kept")
+        assert [rows[name]["why"] for name in ("d.txt", "e.txt")] == ["is empty"] * 2
+        return {file.read_text(encoding="utf-8").split()[-1]: file for file in kept.glob("read/*/*/document.md")}
+
+    before = read()
+    assert read() == before
+    monkeypatch.setitem(READING_VERSIONS, "html", 99)
+    after = read()
+    assert {name for name in before if before[name] == after[name]} == {"one", "three"}
+    assert not before["two"].exists()
+
+
+def test_what_was_kept_without_a_version_is_read_again(tmp_path: Path) -> None:
+    write_files(tmp_path / "manuals", {"a.md": "one"})
+    texts(tmp_path)
+    (file,) = (tmp_path / "kept").glob("read/*/*")
+    old = file.with_name("0123456789ab")
+    shutil.copytree(file, old)
+    rows = read_rows(old / DOCUMENT)
+    del rows[0]["reading"]["versions"]["type"], rows[0]["reading"]["versions"]["reading"]
+    write_rows(old / DOCUMENT, rows)
+    assert texts(tmp_path) == ["one"]
+    assert (file.exists(), old.exists()) == (True, False)

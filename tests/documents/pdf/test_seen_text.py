@@ -1,0 +1,133 @@
+"""What a PDF page shows is read: values of forms and notes, words by their gaps; and what is turned is no heading."""
+
+from typing import Any
+
+import pytest
+
+from documents.fidelity import shares
+from documents.markdown_writing import to_markdown
+from documents.pdf.hyphenation import joined
+from documents.reading.pdf_reading import parse_pdf
+from documents.reading.raw_text import raw_text
+from documents.records import Heading
+from documents.segments.chunking import plain_text
+from tests.helpers.pdf_pages import Draw, both, pdf, text_page
+
+BODY = text_page(
+    [(60, 100 + 14 * at, f"Line {at} of the page has several words in it", "Helvetica", 10) for at in range(9)]
+)
+
+
+def text_of(data: bytes) -> str:
+    return to_markdown(parse_pdf(data, "a.pdf"))
+
+
+def form(canvas: Any) -> None:
+    field = canvas.acroForm
+    for at, label in enumerate(("Voltage:", "Remarks:", "Colour:", "Size:")):
+        canvas.drawString(60, 300 - 40 * at, label)
+    field.textfield(name="v", value="24 volts", x=160, y=294, width=120, height=18, fontSize=10)
+    field.textfield(
+        name="r", value="one\nof two", x=160, y=250, width=120, height=30, fieldFlags="multiline", fontSize=10
+    )
+    field.choice(name="c", value="blue", options=["red", "blue"], x=160, y=214, width=90, height=18)
+    field.listbox(name="s", value="large", options=["large", "small"], x=160, y=174, width=90, height=30)
+    field.checkbox(name="k", checked=True, x=60, y=150, size=12)
+    canvas.drawString(80, 152, "Agreed")
+    field.checkbox(name="l", checked=False, x=60, y=130, size=12)
+    canvas.drawString(80, 132, "Later")
+    canvas.freeTextAnnotation("A free note", DA="0 g /Helv 10 Tf", Rect=(60, 90, 200, 110))
+    canvas.textAnnotation("sticky words", Rect=(300, 90, 320, 110))
+
+
+@pytest.mark.parametrize("drawn", [b"/AP <<", b"/XP <<"], ids=["with looks", "without looks"])
+def test_values_of_forms_and_notes_stand_where_they_are_seen(drawn: bytes) -> None:
+    data = pdf(both(BODY, form)).replace(b"/AP <<", drawn)
+    document = parse_pdf(data, "a.pdf")
+    text = to_markdown(document)
+    expected = ("Voltage: 24 volts", "of two", "Colour: blue", "large", "[x] Agreed", "[ ] Later", "A free note")
+    assert [part for part in expected if part not in text] == []
+    assert "small" not in text
+    assert [line for line in document.left_out if line.startswith("comments left out: 1 x, 2 words")]
+    assert shares(raw_text(data, 9), plain_text(document)[0])["lost"] == 0
+    assert "24 volts" in raw_text(data, 9)
+
+
+def turned(text: str, size: float, angle: float) -> Draw:
+    def draw(canvas: Any) -> None:
+        canvas.saveState()
+        canvas.translate(30, 200)
+        canvas.rotate(angle)
+        canvas.setFont("Helvetica-Bold", size)
+        canvas.drawString(0, 0, text)
+        canvas.restoreState()
+
+    return draw
+
+
+@pytest.mark.parametrize(("size", "angle"), [(20, 90), (60, 45), (30, -90), (24, 180)])
+def test_turned_text_is_no_title_and_no_heading(size: float, angle: float) -> None:
+    stamp = turned("DRAFT of it", size, angle)
+    title = text_page([(60, 60, "The Title", "Helvetica-Bold", 16)])
+    document = parse_pdf(pdf(both(stamp, title, BODY), *[both(stamp, BODY)] * 2), "a.pdf")
+    assert document.title == "The Title"
+    assert not [block for block in document.blocks if isinstance(block, Heading) and "DRAFT" in block.text]
+    assert to_markdown(document).count("DRAFT") + sum("DRAFT" in line for line in document.left_out) <= 2
+
+
+@pytest.mark.parametrize(
+    ("font", "size", "gap"), [("Helvetica", 10, 1.6), ("Times-Roman", 12, 1.6), ("Courier", 12, 1.6)]
+)
+def test_words_that_stand_a_narrow_gap_apart_are_two(font: str, size: float, gap: float) -> None:
+    def draw(canvas: Any) -> None:
+        x = 60.0
+        canvas.setFont(font, size)
+        for word in ("as", "required", "per", "legal", "Will", "III", "and", "a10", "mm"):
+            canvas.drawString(x, 100, word)
+            x += canvas.stringWidth(word, font, size) + gap
+
+    assert "as required per legal Will III and a10" in text_of(pdf(both(BODY, draw)))
+
+
+@pytest.mark.parametrize("space", [0, 0.5, 1.6, 3, 6])
+def test_letters_that_are_set_apart_are_one_word(space: float) -> None:
+    def draw(canvas: Any) -> None:
+        text = canvas.beginText(60, 100)
+        text.setFont("Helvetica", 10)
+        text.setCharSpace(space)
+        text.textOut("IMPORTANT for you and me")
+        canvas.drawText(text)
+
+    assert "IMPORTANT for you and me" in text_of(pdf(both(BODY, draw)))
+
+
+def test_single_signs_in_a_row_are_not_joined() -> None:
+    rows = [(60.0 + 5 * at, 500.0, sign, "Helvetica", 10.0) for at, sign in enumerate("a=b+c-d*e/2")]
+    assert "abcd" not in text_of(pdf(both(BODY, text_page(rows))))
+
+
+def test_a_sentence_that_repeats_stays_once_and_a_header_does_not() -> None:
+    def page(number: int) -> Draw:
+        rows = [
+            (60, 120 + 14 * at, f"Line {at} of page {number} has words {number * 10 + at} in it", "Helvetica", 10.0)
+            for at in range(20)
+        ]
+        head = [
+            (60, 40, "Warning: switch off the pump before you open it.", "Helvetica", 10.0),
+            (60, 580, "Pump manual", "Helvetica", 10.0),
+        ]
+        return text_page([*head, *rows])
+
+    for pages in (2, 3, 5):
+        document = parse_pdf(pdf(*map(page, range(pages))), "a.pdf")
+        assert (to_markdown(document).count("switch off"), to_markdown(document).count("Pump manual")) == (1, 0)
+        assert any("running headers" in line for line in document.left_out)
+
+
+@pytest.mark.parametrize(
+    ("end", "line", "whole"),
+    [("well-", "known", "well-known"), ("so-", "called", "so-called"), ("user-", "friendly", "user-friendly"),
+     ("self-", "less", "selfless"), ("agree-", "ment", "agreement"), ("real-", "ity", "reality")],
+)  # fmt: skip
+def test_a_compound_keeps_its_hyphen(end: str, line: str, whole: str) -> None:
+    assert joined(f"a {end}", f"{line} b", ()) == f"a {whole} b"
