@@ -21,7 +21,7 @@ from documents.folder.options import ConversionOptions, Cutting, DocumentPass, R
 from documents.folder.passes import convert
 from documents.folder.report import DocumentRow, say_summary, write_report
 from documents.reading.any_file import check_packages
-from documents.reading.file_types import named_type
+from documents.reading.file_types import READING_VERSIONS, named_type
 from documents.stored_document import IMAGES
 
 
@@ -69,6 +69,7 @@ class DocumentFolder:
     limits: ReadingLimits
     strict: bool
     recipe: dict[str, Any]  # how documents are read and cut into segments, for an index's recipe; JSON types only
+    versions: dict[str, int] = field(default_factory=dict)  # of how each type of document is read, once they are
     _images: dict[str, Path] = field(default_factory=dict)  # by file name, of the segments that were given
 
     def locked(self) -> AbstractContextManager[None]:
@@ -84,6 +85,7 @@ class DocumentFolder:
             ArtifactError: If writing to disk fails.
         """
         rows, entries = self._read()
+        self.versions.update({row.kind: READING_VERSIONS[row.kind] for row in rows if row.sha256})
         cache = self.caches[0]
         write_report(cache.folder, self.folder, rows)
         say_summary(cache.folder, self.folder, rows)

@@ -16,7 +16,7 @@ from datamodules.formats.row_counts import RowCounts
 from documents.folder.options import Cutting, ReadingLimits
 from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, ReadingOptions
-from harness.indexing.index_folder import INDEX, READ, Build, CorpusSource
+from harness.indexing.index_folder import INDEX, Build, CorpusSource
 from harness.indexing.qdrant_place import CollectionPlace
 from harness.runtime.distributed import launched
 from harness.runtime.loading import load
@@ -177,12 +177,17 @@ def _source(corpus: list[str] | str | None, layout: str, source: "DocumentFolder
         "corpus": {"layout": layout, "files": [*map(_full_name, listed(corpus, "corpus"))]} if corpus else None,
         "documents": str(source.folder.resolve()) if source is not None else None,
     }
-    if corpus:
+
+    def versions() -> dict[str, int]:
         from datamodules.formats.open_data import HUB, content_files, versions_of
 
-        files = [each for each in listed(corpus, "corpus") if not each.startswith(HUB)]
-        origin[READ] = versions_of(path for each in files for path in content_files(each))
-    return CorpusSource(origin) if source is None else CorpusSource(origin, source.recipe, source.write_images)
+        files = [each for each in listed(corpus, "corpus") if not each.startswith(HUB)] if corpus else []
+        found = versions_of(path for each in files for path in content_files(each))
+        return found if source is None else {**found, **source.versions}
+
+    if source is None:
+        return CorpusSource(origin, versions=versions)
+    return CorpusSource(origin, source.recipe, source.write_images, versions)
 
 
 def _full_name(source: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import (
@@ -35,6 +35,7 @@ from common.records import Passage
 from common.sealed_json import unsealed, write_sealed
 from datamodules.formats.open_data import VERSIONS, versions_by_name
 from datamodules.formats.row_counts import RowCounts
+from documents.reading.file_types import READING_VERSIONS, named_type
 from harness.indexing.passage_store import (
     IMAGES,
     OFFSETS,
@@ -48,7 +49,7 @@ from harness.indexing.passage_store import (
 from harness.runtime.provenance import differences
 
 MANIFEST = "index.json"
-READ = "read"  # of an origin: the kinds of the corpus's files, each with the version of how it was read
+READ = "read"  # of an origin: the kinds of its files, each with the version of how it was read
 FORMAT = 1  # version of the folder format; increase it when older code could not read the folder
 
 INDEX = OutputFolder(
@@ -95,6 +96,7 @@ class CorpusSource:
     origin: dict[str, object]  # its files and folders, and what else was asked for, JSON types only; for `Index.origin`
     documents: dict[str, object] | None = None  # how documents were read and cut into segments, JSON types only
     write_images: Callable[[Path], object] | None = None  # of documents into a folder, after all passages were read
+    versions: Callable[[], dict[str, int]] = dict  # of how each kind of its files is read, after all passages were read
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ def is_built(folder: Path, recipe: dict, build: Build, accepted: Sequence[dict] 
         say(f"{folder}: the index is up to date ({index.passages:,} passages, same recipe).")
         return True
     origin = build.source.origin.items() if build.source is not None else None
-    same_source = origin is not None and all(index.origin.get(k) == value for k, value in origin if k != READ)
+    same_source = origin is not None and all(index.origin.get(key) == value for key, value in origin)
     if build.overwrite or (same_source and any(differs_in_content_only(index.recipe, each) for each in recipes)):
         return False
     raise UserError(
@@ -249,7 +251,7 @@ def write_index(
             "format": FORMAT,
             "recipe": recipe,
             "passages": len(corpus),
-            "origin": origin | (source.origin if source is not None else {}),
+            "origin": origin if source is None else {**origin, **source.origin, READ: source.versions()},
             "versions": {name: importlib.metadata.version(name) for name in libraries},
             "files": {name: _recorded(temporary / name, digest) for name, digest in digests(temporary).items()},
         }
@@ -289,12 +291,12 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
     built, own = f"{manifest['format']}, text {recipe['text']!r}", f"{FORMAT}, text {TEXT_FORMAT!r}"
     if built != own:
         raise ArtifactError(f"{folder} has index format {built}, this version reads {own}. {_rebuild(folder)}")
-    sources = (manifest["origin"].get("corpus") or {}).get("files", [])
-    for kind_of_file, version in manifest["origin"].get(READ, versions_by_name(sources)).items():
-        if version != VERSIONS[kind_of_file]:
+    known = {**VERSIONS, **READING_VERSIONS}
+    for each, version in _versions_read(folder, manifest["origin"]).items():
+        if version != known[each]:
             raise ArtifactError(
-                f"{folder} has version {version} of how a {kind_of_file} file is read, and this is version "
-                f"{VERSIONS[kind_of_file]}. {_rebuild(folder)}"
+                f"{folder} has version {version} of how a {each} file is read, this version has {known[each]}. "
+                f"{_rebuild(folder)}"
             )
     sampled = {name for name, file in files.items() if verify_files == "sampled" and "sampled_sha256" in file}
     for name in files if verify_files != "off" else ():
@@ -318,6 +320,17 @@ def built_with(index: Index, **parts: object) -> Index:
             f"infer.py index --kind {kind} --out {index.folder} --overwrite true."
         )
     return index
+
+
+def _versions_read(folder: Path, origin: dict[str, Any]) -> dict[str, int]:
+    """How the kinds of files of an index were read: version 0 where release 0.3 or before recorded none."""
+    if READ in origin:
+        return dict(origin[READ])
+    found = versions_by_name((origin.get("corpus") or {}).get("files", []))
+    if origin.get("documents") is not None:
+        names = {str((passage.metadata or {}).get("document", "")) for passage in PassageStore(folder)}
+        found |= {kind: 0 for name in names if (kind := named_type(name)) is not None}
+    return found
 
 
 def _check_file(folder: Path, name: str, recorded: dict, sampled: bool) -> None:

@@ -9,6 +9,7 @@ import pytest
 from common.errors import ArtifactError, DataError, UserError
 from common.sealed_json import unsealed, write_sealed
 from datamodules.formats.open_data import VERSIONS
+from documents.reading.file_types import READING_VERSIONS
 from harness.commands.index import index
 from harness.commands.index_options import DenseOptions
 from harness.indexing.index_folder import open_index
@@ -107,7 +108,7 @@ def test_an_index_of_a_kind_that_is_read_otherwise_is_refused_alone(capsys: pyte
     index(Path("table"), "c.csv", "bm25")
     assert "up to date" in capsys.readouterr().err
     monkeypatch.setitem(VERSIONS, "table", VERSIONS["table"] + 1)
-    assert open_index(Path("rows")).passages == 3
+    assert open_index(Path("rows")).recipe["kind"] == "bm25"
     with pytest.raises(ArtifactError, match=r"table has version 1 of how .* --overwrite true"):
         open_index(Path("table"))
     older = unsealed(Path("table/index.json"), json.loads(Path("table/index.json").read_text()), "")
@@ -119,3 +120,20 @@ def test_an_index_of_a_kind_that_is_read_otherwise_is_refused_alone(capsys: pyte
             open_index(Path("table"))
     index(Path("table"), "c.csv", "bm25", overwrite=True)
     assert open_index(Path("table")).origin["read"] == {"table": 2}
+
+
+def test_of_documents_only_those_of_a_raised_type_are_refused(monkeypatch) -> None:
+    for folder, name in (("pages", "a.md"), ("notes", "b.txt")):
+        Path(folder).mkdir()
+        Path(folder, name).write_text("# Town\n\nA river market.\n")
+        index(Path(f"of-{folder}"), documents=Path(folder), kind="bm25")
+    assert open_index(Path("of-notes")).origin["read"] == {"text": READING_VERSIONS["text"]}
+    monkeypatch.setitem(READING_VERSIONS, "text", READING_VERSIONS["text"] + 1)
+    assert open_index(Path("of-pages")).recipe["kind"] == "bm25"
+    with pytest.raises(ArtifactError, match="of how a text file is read"):
+        open_index(Path("of-notes"))
+    older = unsealed(Path("of-pages/index.json"), json.loads(Path("of-pages/index.json").read_text()), "")
+    del older["origin"]["read"]
+    write_sealed(Path("of-pages/index.json"), older)
+    with pytest.raises(ArtifactError, match="version 0 of how a markdown file is read"):
+        open_index(Path("of-pages"))
