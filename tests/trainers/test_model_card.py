@@ -108,7 +108,7 @@ def test_the_code_of_a_causal_lms_card_gives_our_relevance_and_answers(
     family, rank, packed, tmp_path, request, monkeypatch
 ) -> None:
     start, words = str(request.getfixturevalue(family)), ("gold", "jade")
-    if packed and family == "plain_lm":  # whose context is shorter than three passages
+    if family == "plain_lm":  # whose context is shorter than max_tokens
         network = GPT2LMHeadModel(GPT2Config.from_pretrained(start, n_positions=256))
         start = str(shutil.copytree(start, tmp_path / "longer"))
         network.save_pretrained(start)

@@ -50,7 +50,7 @@ def check_callbacks(callbacks: Iterable[Callback]) -> None:
                 raise UserError(f"trainer.callbacks: {own}{f', a {kind.__name__},' * (own != kind.__name__)} {reason}")
         at_end = callback.on_train_end
         if not isinstance(callback, WeightAveraging) and not _is_of_lightning(at_end):
-            callback.on_train_end = _watched(type(callback).__name__, at_end)  # type: ignore[method-assign]
+            callback.on_train_end = _watched(type(callback).__name__, at_end)
 
 
 def _is_of_lightning(hook: Callable[..., Any]) -> bool:
@@ -76,6 +76,6 @@ def _digests(module: pl.LightningModule) -> dict[str, bytes]:
         name: weight.to_local() if isinstance(weight, DTensor) else weight for name, weight in module.named_parameters()
     }
     return {
-        name: blake2b(part.detach().reshape(-1).cpu().contiguous().view(torch.uint8).numpy()).digest()
+        name: blake2b(part.detach().reshape(-1).cpu().contiguous().view(torch.uint8).numpy().data).digest()
         for name, part in parts.items()
     }
