@@ -14,6 +14,7 @@ _MAX_MISSHAPEN = 0.4  # of the groups in a style that cannot be headings, for th
 _MAX_HANGING = 0.5  # of the groups in a style with the text below indented: these are terms of a list
 _INDENTED = 1.0  # font sizes
 _MIN_SLANTED = 3  # groups in the text's size that are but italic, for them to be headings
+_FEW = 12  # groups of a document whose title may look like its headings
 _MIN_KNOWN = 4  # headings that an outline or a table of contents names, for their sizes to say what is too large
 
 
@@ -87,7 +88,8 @@ def _accepted(
     accepted = set()
     for style, members in by_style.items():
         good = [groups[at] for at in members if at in shaped]
-        if not good or len(good) < (1 - _MAX_MISSHAPEN) * len(members):
+        counted = len(members) - (len(groups) <= _FEW and members[0] not in shaped)  # the first may be the title
+        if not good or len(good) < (1 - _MAX_MISSHAPEN) * counted:
             continue
         size, bold, italic, _ = style
         small = size <= 1.06 * body.size

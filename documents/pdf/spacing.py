@@ -10,6 +10,10 @@ from statistics import mode
 from documents.pdf.lines import Line, Placed
 
 
+_FEW_LINES = 12  # of a document
+_USUAL = 0.25  # of them in the text's style, at least
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """The style of most of a document's text."""
@@ -30,6 +34,10 @@ def body_of(lines: Sequence[Line]) -> Body:
     if not styles:
         return Body()
     body, _ = styles.most_common(1)[0]
+    if len(lines) <= _FEW_LINES:  # whose headings may have more letters than the text
+        often = Counter(Body(round(line.size, 1), line.font, line.bold, line.italic, line.monospaced) for line in lines)
+        usual = [style for style, times in often.items() if times >= _USUAL * len(lines) and not style.bold]
+        body = min(usual, key=lambda style: style.size, default=body)
     distances = [
         round((other.baseline - one.baseline) * 2) / 2
         for one, other in pairwise(lines)

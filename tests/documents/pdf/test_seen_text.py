@@ -131,3 +131,18 @@ def test_a_sentence_that_repeats_stays_once_and_a_header_does_not() -> None:
 )  # fmt: skip
 def test_a_compound_keeps_its_hyphen(end: str, line: str, whole: str) -> None:
     assert joined(f"a {end}", f"{line} b", ()) == f"a {whole} b"
+
+
+@pytest.mark.parametrize(("sizes", "bold"), [((18, 12, 10), True), ((24, 16, 11), False), ((14, 0, 11), True)])
+def test_a_page_of_five_lines_keeps_its_headings(sizes: tuple[int, int, int], bold: bool) -> None:
+    """Also with more letters in headings than in the text, and with a title that looks like the heading."""
+    fonts = ("Helvetica-Bold" if bold else "Helvetica", "Helvetica")
+    rows = [(60, 60, "The pump", fonts[0], sizes[0])]
+    for at, name in enumerate(("Setup of it", "Repair of it")):
+        if sizes[1] or at:
+            rows.append((60, 90 + 50 * at, name, fonts[0], sizes[1] or sizes[0]))
+        rows.append((60, 110 + 50 * at, "Close it.", fonts[1], sizes[2]))
+    document = parse_pdf(pdf(text_page(rows)), "a.pdf")
+    assert document.title == "The pump"
+    headings = [block.text for block in document.blocks if isinstance(block, Heading)]
+    assert headings == (["Setup of it", "Repair of it"] if sizes[1] else ["Repair of it"])
