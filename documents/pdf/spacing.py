@@ -9,7 +9,6 @@ from statistics import mode
 
 from documents.pdf.lines import Line, Placed
 
-
 _FEW_LINES = 12  # of a document
 _USUAL = 0.25  # of them in the text's style, at least
 
