@@ -150,12 +150,8 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
         if not reranker.least_passages <= len(passages) <= reranker.most_passages:
             allowed = f"{reranker.least_passages} to {reranker.most_passages}"
             raise HTTPException(422, f"{'texts' if asked.texts else 'documents'}: {len(passages)}, allowed {allowed}")
-        if asked.scores is not None and reranker.base_order is None:
-            raise HTTPException(422, "scores: this estimator was trained without the retriever's, leave them out")
         size = reranker.size(asked.query, passages)
         log_odds = await backend.result("rerank", (asked.query, passages), request, size)
-        if asked.scores is not None and reranker.base_order is not None:
-            log_odds = reranker.base_order(log_odds, asked.scores)
         scores = log_odds if asked.raw_scores else [_sigmoid(each) for each in log_odds]
         rows = []
         for place in sorted(range(len(scores)), key=lambda place: -log_odds[place])[: asked.top_n]:

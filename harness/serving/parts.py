@@ -21,7 +21,6 @@ from harness.selection.algorithms import log_odds_of
 from harness.serving.worker import ServingLimits, Work, tokens_of
 
 if TYPE_CHECKING:
-    from models.base_order import BaseOrder
     from models.cross_encoder import RelevanceEstimator
 
 Follower = Callable[[str, Answer], None]
@@ -42,7 +41,6 @@ class Reranker:
     size: Callable[[str, Sequence[Passage]], int]
     least_passages: int = 1
     most_passages: int = 1000
-    base_order: "BaseOrder | None" = None  # what the retriever's scores of a request add
 
 
 def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
@@ -52,10 +50,7 @@ def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
         queries = [shortened(estimator, query) for query, _ in requests]
         return relevance(estimator, queries, [passages for _, passages in requests])
 
-    def size(query: str, own: Sequence[Passage]) -> int:
-        return sum(tokens_of(query, each.title, each.text) for each in own)
-
-    return Reranker(scores, size, base_order=estimator.base_order)
+    return Reranker(scores, lambda query, own: sum(tokens_of(query, each.title, each.text) for each in own))
 
 
 def by_pairs(classifier: Any) -> Reranker:

@@ -6,7 +6,7 @@ Inference (`texts`), Cohere and vLLM (`documents`) share, and `ChatRequest` Open
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from common.records import Passage, Question, clean
 
@@ -89,7 +89,6 @@ class RerankRequest(BaseModel):
     query: Text
     texts: Annotated[list[Text], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
     documents: Annotated[list[Text | GivenPassage], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
-    scores: Annotated[list[FiniteFloat], Field(max_length=MOST_PASSAGES)] | None = None  # the retriever's
     top_n: Annotated[int, Field(ge=1)] | None = None
     raw_scores: bool = False
     return_text: bool = False
@@ -100,8 +99,6 @@ class RerankRequest(BaseModel):
     def _one_list(self) -> Self:
         if (self.texts is None) == (self.documents is None):
             raise ValueError("give texts or documents, one of them")
-        if self.scores is not None and len(self.scores) != len(self.passages()):
-            raise ValueError(f"scores: {len(self.scores)} for {len(self.passages())} passages, give one for each")
         return self
 
     def passages(self) -> list[Passage]:
