@@ -164,7 +164,6 @@ class Source:
     # of an unanswerable question, whose passages do not hold what it takes: what the file says, or one empty text; it
     # has no `answers`
     withheld: tuple[str, ...] = ()
-    scored_by: str = ""  # whose `scores` these are, where the file says it
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from datamodules.cache.search_results import Search
 from datamodules.cache.splits import Split
 from datamodules.examples.context_augmentation import AnswerSubstitutes
 from datamodules.examples.context_batches import ContextBatches, ContextRequest, ContextTensors
-from datamodules.examples.context_sampling import ContextSampler, check_scores, count_contexts, one_scorer
+from datamodules.examples.context_sampling import ContextSampler, check_scores, count_contexts
 from datamodules.examples.context_sets import ContextBatch, ContextSampling, ContextSet, Labels
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.lazy_sequence import LazySequence
@@ -42,7 +42,7 @@ class ContextModel(Protocol):
     """The part of the LightningModule's interface that the data module uses."""
 
     packed: bool  # whether all contexts of a question form one input
-    relevance: Relevance  # what weights the contexts; `retriever` and `sum` need their scores
+    relevance: Relevance  # what weights the contexts; `retriever` needs their scores
     reads_answers: bool  # whether a generator learns from them
 
     @property
@@ -144,14 +144,13 @@ class ReRagData(QuestionData):
     def _load(self, split: Split, mined: QuestionLookup) -> None:
         """Raises DataError if no question has an answer and contexts; UserError if options do not fit the model."""
         module: ContextModel = self.module
-        self._weighted = module.relevance in ("retriever", "sum")
+        self._weighted = module.relevance == "retriever"
         self._reads_answers = module.reads_answers
         self._answered = self._reads_answers or self.labels == "has_answer"
         if self._mined_files and self._weighted:
             raise UserError(
-                "data.hard_negatives names passages without retriever scores, and model.relevance "
-                f"{module.relevance} weights contexts by them: omit data.hard_negatives, or set model.relevance to "
-                "estimator or uniform."
+                "data.hard_negatives names passages without retriever scores, and model.relevance retriever weights "
+                "contexts by them: omit data.hard_negatives, or set model.relevance to estimator or uniform."
             )
         self.draws = ContextSampler(
             mined, self.labels, self._weighted, self.sampling_seed, self.crop_words, self.crop_growth_words,
@@ -198,10 +197,8 @@ class ReRagData(QuestionData):
             )
         questions, validation = split.training.select(training["place"]), split.held_out.select(held_out["place"])
         if self._weighted:
-            by = self.module.relevance
-            check_scores(questions, training, [source.path for source in self.train_sources], by)
-            check_scores(validation, held_out, [source.path for source in self._validation_files], by)
-            self.scored_by = one_scorer([*questions.without_passages(), *validation.without_passages()], by)
+            check_scores(questions, training, [source.path for source in self.train_sources])
+            check_scores(validation, held_out, [source.path for source in self._validation_files])
         self.counts = training["contexts"]  # the same in every epoch; only the selection changes
         self.validation_counts = held_out["contexts"]
         self.characters = training["characters"]

@@ -19,7 +19,6 @@ from common.progress import Progress
 from common.ranges import Precision
 from common.records import Passage
 from common.sealed_json import check_fields
-from models.base_order import BaseOrder, base_order_of
 from models.bigbird.attention import freeze_pooler, fuse
 from models.causal_lm import CausalLanguageModel, is_causal, next_logits
 from models.causal_part import computing, load_adapted, load_causal, save_causal, use_of
@@ -32,7 +31,7 @@ from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
 from models.loading import check_vocabulary, load_config, load_network, load_tokenizer, save_network
 from models.lora import AdapterUse
-from models.pair_export import log_odds_of, output_layer, pair_tokenizer, save_one_score, with_max_tokens
+from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.prompt_tokenizer import PROMPT_FORMATS, PromptEncoder, PromptFormat
@@ -76,8 +75,6 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
     network: PreTrainedModel
     adapter: AdapterUse | None
     inference_dtype: torch.dtype | None = None  # of `scores`; None: as the caller's autocast says
-    new_head: bool = False  # whether an encoder's head has not been trained before
-    base_order: BaseOrder | None = None  # what its logits are added to; `scores` are without it
 
     def __init__(
         self,
@@ -152,7 +149,6 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
             return cls.of_lm(
                 load_causal(pretrained, ESTIMATOR, dropout, gradient_checkpointing), max_tokens, label_words
             )
-        labels: dict[str, Any] = {}
         if config.is_encoder_decoder:
             network, tokenizer = load_seq2seq(pretrained, ESTIMATOR, dropout, gradient_checkpointing)
             encode = ContextEncoder(tokenizer, max_tokens, text_format)
@@ -177,9 +173,7 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
             encode = ContextEncoder(tokenizer, max_tokens, "sentence_pair")
             if gradient_checkpointing:
                 network.activation_checkpointing_enable({"use_reentrant": False})
-        estimator = cls(network, encode, label_words)
-        estimator.new_head = bool(labels)
-        return estimator
+        return cls(network, encode, label_words)
 
     @classmethod
     def of_lm(cls, lm: CausalLanguageModel, max_tokens: int, label_words: tuple[str, str] = TRUE_FALSE) -> Self:
@@ -206,15 +200,6 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
         others_P = logits_PV.index_fill(1, label_2, -torch.inf).logsumexp(1)
         # not 1 - P(true) - P(false), whose rounding error exceeds the small probability itself and may be negative
         return Relevance(score_P, others_P - logits_PV[:, label_2].logsumexp(1))
-
-    def start_silent(self) -> None:
-        """Set the weights of an encoder's head to 0, if it is new: a base order then ranks alone until it has learned.
-
-        A language model keeps what it says.
-        """
-        if self.new_head:
-            for weights in output_layer(self.network)[1].parameters():
-                nn.init.zeros_(weights)
 
     def _segments(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
         """Token type ids (P, T), as from the tokenizer: 1 for the passage and its separator, else 0."""
@@ -277,9 +262,8 @@ def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "
     dtype = compute_dtype(precision, where)
     if folder is None:
         serving = Path(name)
-        manifest = read_manifest(serving, KIND, tuple(FORMATS), {"parts": dict})
-        estimator = load_estimator(serving, checked_parts(serving, manifest, (ESTIMATOR,))[ESTIMATOR])
-        estimator.base_order = base_order_of(serving, manifest)
+        parts = checked_parts(serving, read_manifest(serving, KIND, tuple(FORMATS), {"parts": dict}), (ESTIMATOR,))
+        estimator = load_estimator(serving, parts[ESTIMATOR])
         estimator.serving_sha256 = manifest_sha256(serving)
     else:
         most = min(MAX_TOKENS, positions(load_config(folder)) or MAX_TOKENS)

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from common.errors import ArtifactError, UserError
 from common.ranges import DropoutRate, PositiveFloat, PositiveInt
 from datamodules.examples.context_sets import ContextBatch
-from models.base_order import BaseOrder
-from models.calibration import Calibration
 from models.causal_lm import check_room
 from models.causal_part import reads_prompts
 from models.context_tokenizer import ContextEncoder, is_packed, no_labels
@@ -35,15 +33,7 @@ from trainers.rerag_frozen import FrozenGenerator
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of, refuse
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
-from trainers.rerag_validation import (
-    WITH_BASE,
-    QuestionScores,
-    Summary,
-    examples,
-    metric_names,
-    score_questions,
-    summarize,
-)
+from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
 from trainers.run.controls import asked_otherwise, scored
 from trainers.run.module import BASES, RunModule
 from trainers.run.optimizers import decay_groups
@@ -52,7 +42,6 @@ from trainers.run.throughput import flops_per_token
 
 OPTIMIZER = JointOptimizer(weight_decay=1e-3, schedule="constant")  # the paper's
 LORA = Lora(16, dropout=0.05)
-BASE_LEARNING_RATE = 0.01  # of the logarithm of the base order's weight: at a network's rates one number hardly moves
 
 
 class ReRagTrainer(RunModule):
@@ -69,11 +58,10 @@ class ReRagTrainer(RunModule):
             earlier run, of which the estimator is taken; null for none.
         generator: The same for the generator: a T5, a causal LM, or an earlier run, of which the generator is taken;
             null for none. If both name the same causal LM, it is loaded once, and each trains an adapter of its own.
-        relevance: What weights the contexts: `estimator`; `sum`, its logit and the scores that the data files give
-            (`models.base_order`), whose weight is trained, too; without one `retriever`, P_R = softmax(score / T)
-            of these scores (the baseline of the paper's Table 7), or `uniform`. When null: the estimator if there is
-            one, else uniform.
-        retriever_temperature: T of P_R, and 1 / weight at the start of `sum`; fitted on training questions when null.
+        relevance: What weights the contexts: `estimator`; without one `retriever`, P_R = softmax(score / T) of the
+            scores that the data files give (the baseline of the paper's Table 7), or `uniform`. When null: the
+            estimator if there is one, else uniform.
+        retriever_temperature: T of P_R; fitted on training questions when null.
         preset: Sets the options of text, loss and validation that are null: `ours`, `released` (the published code,
             which produced the paper's figures) or `paper` (as printed).
         max_tokens: Longest question with context, in tokens; the context is truncated, and a question that leaves it no
@@ -145,11 +133,10 @@ class ReRagTrainer(RunModule):
         untaught = "model.optimizer.generator_learning_rate 0 trains an estimator by a frozen generator: name both "
         refuse(self.frozen and not both, f"{untaught}model.estimator and model.generator, or leave it out.")
         self.relevance = chosen_relevance(relevance, estimator, self.packed, retriever_temperature)
-        self.retriever_temperature = retriever_temperature  # where scores weight the contexts, `setup` fits it
+        self.retriever_temperature = retriever_temperature  # None but for relevance `retriever`, where `setup` fits it
         self.save_hyperparameters()
         self.text, self.loss, self.optimizer, self.abstention = text, loss, optimizer, abstention
         self.validation, self.lora = validation, lora
-        self.base_log_scale: nn.Parameter | None = None  # of `base_weight`
         self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
         self.last_summary = Summary({})
         self.last_validated: list[QuestionScores] = []
@@ -199,9 +186,6 @@ class ReRagTrainer(RunModule):
             self.generator.network.generation_config.repetition_penalty = self.preset.repetition_penalty
             if self.frozen and self.generator.adapter is None:  # else LoRA has frozen them, and they are shared
                 self.generator.requires_grad_(False)
-        self.base_log_scale = nn.Parameter(torch.zeros(1)) if self.relevance == "sum" else None
-        if self.base_log_scale is not None and self.estimator is not None:
-            self.estimator.start_silent()
         if given.freeze_embeddings:
             for part in self.parts:
                 part.network.get_input_embeddings().requires_grad_(False)
@@ -243,23 +227,17 @@ class ReRagTrainer(RunModule):
     def setup(self, stage: str) -> None:
         """Fit the retriever's temperature, and check the precision."""
         super().setup(stage)
-        if self.relevance in ("retriever", "sum") and self.hparams.retriever_temperature is None:
-            self.retriever_temperature = fit_retriever_temperature(self.trainer.datamodule.first_sets, self.relevance)
+        if self.relevance == "retriever" and self.hparams.retriever_temperature is None:
+            self.retriever_temperature = fit_retriever_temperature(self.trainer.datamodule.first_sets)
             if self.trainer.is_global_zero:
                 temperature = f"{self.retriever_temperature:.4g}"
                 print(f"relevance  softmax(retriever score / {temperature}), fitted on training questions")
 
     def forward(self, batch: ContextBatch) -> ContextScores:
         """Scores of every context by both models."""
-        added = self.base_weight is not None
-        temperature = None if added else self.retriever_temperature
-        recompute = self.hparams.bucket_checkpointing
-        return score_contexts(batch, self.estimator, self._scorer, recompute, temperature, self.base_weight)
-
-    @property
-    def base_weight(self) -> Tensor | None:
-        """Of the retriever's scores beside the estimator's logits, nats per unit of score, (1,); None if not added."""
-        return None if self.base_log_scale is None else self.base_log_scale.exp() / (self.retriever_temperature or 1.0)
+        return score_contexts(
+            batch, self.estimator, self._scorer, self.hparams.bucket_checkpointing, self.retriever_temperature
+        )
 
     @property
     def _scorer(self) -> Generator | FrozenGenerator | None:
@@ -318,8 +296,6 @@ class ReRagTrainer(RunModule):
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW without weight decay on vectors; after warm-up constant, or linear decay to 0."""
         groups: list[dict[str, Any]] = []
-        if self.base_log_scale is not None:
-            groups = decay_groups([self.base_log_scale], BASE_LEARNING_RATE, 0.0)
         for part in self.parts:
             if self.frozen and part is self.generator:
                 continue
@@ -388,7 +364,7 @@ class ReRagTrainer(RunModule):
             batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B,
             self.generator if self.validation.contexts else None, self.packed,
             self.estimator is not None, self.validation.contexts, self.text.max_answer_tokens,
-            self.preset.fit_temperature, answer_logp_BN, None if self.base_weight is None else scores.part_BN,
+            self.preset.fit_temperature, answer_logp_BN,
         )  # fmt: skip
         self.validated |= {question.row: question for question in scored}
 
@@ -415,7 +391,7 @@ class ReRagTrainer(RunModule):
     def controls(self) -> dict[str, float]:
         """See `RunModule`: `other_recall_1`, recall_1 if the estimator reads another question's text.
 
-        The contexts of at most 200 validation questions stay their own, and so does their base order.
+        The contexts of at most 200 validation questions stay their own.
         """
         if (estimator := self.estimator) is None:
             return {}
@@ -423,11 +399,8 @@ class ReRagTrainer(RunModule):
         asked = asked_otherwise("val/other_recall_1", data.validation_questions, data.validation_sets)
         pairs = [(text, passage) for text, one in asked for passage in one.passages]
         scores = iter(scored(estimator, self.trainer, estimator.scores, pairs, data.tokens_per_bucket))
-        own = [[next(scores) for _ in one.labels] for _, one in asked]
-        if base := self.base_order():
-            own = [base(each, one.scores) for each, (_, one) in zip(own, asked, strict=True)]
-        labelled = [(each, one.labels) for each, (_, one) in zip(own, asked, strict=True) if one.labelled]
-        ranked = [QuestionScores(0, tuple(each), labels) for each, labels in labelled]
+        own = [(tuple(next(scores) for _ in one.labels), one) for _, one in asked]
+        ranked = [QuestionScores(0, each, one.labels) for each, one in own if one.labelled]
         return {"other_recall_1": summarize(ranked, True, False).metrics["recall_1"]} if ranked else {}
 
     def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
@@ -439,17 +412,8 @@ class ReRagTrainer(RunModule):
 
     def model(self) -> ReRagModel:
         """The model to serve, with the calibration, threshold and temperature of the last validation."""
-        temperature = self.retriever_temperature if self.relevance == "retriever" else None
-        chosen = {"relevance": self.relevance, "retriever_temperature": temperature, "base_order": self.base_order()}
-        kept = {name: value for name, value in self.fitted.items() if name != WITH_BASE}
-        return ReRagModel.of(self.estimator, self.generator, {**chosen, **kept}, self.text.max_answer_tokens)
-
-    def base_order(self) -> BaseOrder | None:
-        """The retriever's part of the logits, with the calibration of the sum; None if they have none."""
-        if (weight := self.base_weight) is None:
-            return None
-        calibration = Calibration(**self.fitted.get(WITH_BASE, {}))
-        return BaseOrder(self.trainer.datamodule.scored_by, float(weight.detach()), calibration)
+        chosen = {"relevance": self.relevance, "retriever_temperature": self.retriever_temperature, **self.fitted}
+        return ReRagModel.of(self.estimator, self.generator, chosen, self.text.max_answer_tokens)
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
@@ -474,11 +438,10 @@ class ReRagTrainer(RunModule):
         """
         values = {
             "calibration": None, "refusal_threshold": None, "refusal_cost": None, "relevance_temperature": None,
-            **self.fitted, "scorer": self.estimator, "text_format": self.preset.format,
+            **self.fitted, "retriever_temperature": self.retriever_temperature, "scorer": self.estimator,
+            "text_format": self.preset.format,
         }  # fmt: skip
         model = self.model()
-        values |= {"base_order": model.base_order, "metrics": self.validation_metrics}
-        values |= {"retriever_temperature": model.retriever_temperature}
         values |= {"reader": self.generator, "bases": {name: model.base_of(name) for name in (ESTIMATOR, GENERATOR)}}
         template = Path(__file__).with_name("rerag_card.md")
         self.write_card(folder, template, values, provenance, starts=("estimator", "generator"))
@@ -488,11 +451,10 @@ class ReRagTrainer(RunModule):
         """Largest difference in relevance and answer log-probability (nats) to the models in `folder`, in fp32."""
         self.eval().cpu().float()
         loaded = ReRagModel.load(folder, "cpu")
-        base, temperature = loaded.base_order, loaded.retriever_temperature
         with torch.inference_mode():
-            there = score_contexts(
-                batch, loaded.estimator, loaded.generator, False, temperature, base.weight if base else None
+            there, here = (
+                score_contexts(batch, each.estimator, each.generator, False, each.retriever_temperature)
+                for each in (loaded, self)
             )
-            here = score_contexts(batch, self.estimator, self.generator, False, temperature, self.base_weight)
         relevance = (here.relevance_BN - there.relevance_BN).abs().max()
         return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))

@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from datamodules.examples.context_sets import Bucket, ContextBatch
-from models.base_order import below_best
 from models.cross_encoder import RelevanceEstimator
 from models.rerag.generator import Generator
 from trainers.rerag_frozen import FrozenGenerator
@@ -20,11 +19,9 @@ from trainers.rerag_frozen import FrozenGenerator
 class ContextScores:
     """Scores of every context, each (B, N); 0 for padding and for an absent model."""
 
-    relevance_BN: Tensor  # relevance logits, nats: the estimator's; with a base order the sum; without an estimator the
-    # retriever's scores / temperature
+    relevance_BN: Tensor  # relevance logits, nats: the estimator's; without one the retriever's scores / temperature
     answer_logp_BN: Tensor  # log P_G of the gold answer, nats
     other_logit_BN: Tensor  # logit of the estimator's probability of all tokens except "true" and "false"
-    part_BN: Tensor  # the estimator's logits alone, nats
 
 
 def score_contexts(
@@ -33,7 +30,6 @@ def score_contexts(
     generator: Generator | FrozenGenerator | None,
     recompute: bool = False,
     retriever_temperature: float | None = None,
-    base_weight: Tensor | float | None = None,
 ) -> ContextScores:
     """Score a batch; padding is not computed.
 
@@ -44,8 +40,6 @@ def score_contexts(
         recompute: Keep the activations of one bucket at a time; recompute them in the backward pass.
         retriever_temperature: Divides the retriever's scores, which then are the relevance logits; None for those of
             the estimator, or zeros without one.
-        base_weight: Of the retriever's scores beside the estimator's logits, nats per unit of score: see
-            `models.base_order`.
     """
     width = batch.real_BN.shape[1]
 
@@ -70,10 +64,7 @@ def score_contexts(
             checkpointed = recompute and torch.is_grad_enabled()
             values_3M = checkpoint(function, bucket, use_reentrant=False) if checkpointed else function(bucket)
             grid = grid.index_add(1, bucket.cells_M, values_3M.float())
-    relevance_BN, logp_BN, other_BN = grid.view(3, *batch.real_BN.shape)
-    scores = ContextScores(relevance_BN, logp_BN, other_BN, relevance_BN)
+    scores = ContextScores(*grid.view(3, *batch.real_BN.shape))
     if retriever_temperature is not None:
         scores.relevance_BN = batch.retriever_BN / retriever_temperature
-    if base_weight is not None:
-        scores.relevance_BN = relevance_BN + base_weight * below_best(batch.retriever_BN, batch.real_BN)
     return scores

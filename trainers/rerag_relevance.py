@@ -1,7 +1,6 @@
 """Relevance of contexts in RE-RAG's losses.
 
-The estimator's, the sum of it and the retriever's scores, the retriever's (Eq. 1-2: the baseline of Table 7), or
-uniform.
+The estimator's, the retriever's (Eq. 1-2: the baseline of Table 7), or uniform.
 """
 
 from collections.abc import Sequence
@@ -29,23 +28,22 @@ def chosen_relevance(
         UserError: If the options contradict each other.
     """
     chosen = relevance or ("uniform" if estimator is None else "estimator")
-    missing = f"relevance is {chosen}, but there is no estimator: name one, or set relevance retriever."
-    refuse(chosen in ("estimator", "sum") and estimator is None, missing)
+    missing = "relevance is estimator, but there is none: name one with estimator, or set relevance retriever."
+    refuse(chosen == "estimator" and estimator is None, missing)
     unused = f"relevance {chosen} does not use the estimator: set estimator null, or relevance estimator."
-    refuse(chosen not in ("estimator", "sum") and estimator is not None, unused)
+    refuse(chosen != "estimator" and estimator is not None, unused)
     together = "this text.format reads all documents at once, so there is nothing to weight: set relevance uniform."
     refuse(chosen == "retriever" and packed, together)
-    other = f"retriever_temperature is for relevance retriever or sum, but relevance is {chosen}: omit it."
-    refuse(chosen not in ("retriever", "sum") and retriever_temperature is not None, other)
+    other = f"retriever_temperature is for relevance retriever, but relevance is {chosen}: omit it."
+    refuse(chosen != "retriever" and retriever_temperature is not None, other)
     return chosen
 
 
-def fit_retriever_temperature(sets: Sequence[ContextSet], relevance: Relevance) -> float:
+def fit_retriever_temperature(sets: Sequence[ContextSet]) -> float:
     """The temperature T of P_R = softmax(S / T) with the greatest likelihood that a context drawn from P_R is relevant.
 
     Args:
         sets: Training questions with their contexts, all scored.
-        relevance: For the error message.
 
     Raises:
         UserError: If no question has both relevant and irrelevant contexts.
@@ -53,6 +51,6 @@ def fit_retriever_temperature(sets: Sequence[ContextSet], relevance: Relevance) 
     return fit_temperature(
         [np.array(one.scores, float) for one in sets],
         [np.array(one.labels, bool) for one in sets],
-        f"model.relevance {relevance}",
+        "model.relevance retriever",
         "give a temperature as model.retriever_temperature, or other training files",
     )

@@ -25,7 +25,6 @@ from trainers.run.learning import EXPLAINED, REFUSED, explained
 from trainers.run.validation_plots import validation_figures
 
 RECALL_AT = (1, 5, 10, 20)
-WITH_BASE = "calibration_with_base"  # of the sum of the estimator's logit and its base order
 TEMPERATURES = (1.0, 0.5, 0.33, 0.2, 0.125)  # candidates for P_RE; the first is the paper's
 
 
@@ -48,7 +47,6 @@ class QuestionScores:
     answers: tuple[ReadAnswer, ...] = ()  # one per temperature tried; empty without a generator
     gen_nats: float | None = None  # -log P(gold answer | contexts)
     answer_logps: tuple[float, ...] = ()  # log P_G(gold answer | context) of every context; empty without a generator
-    part: tuple[float, ...] = ()  # of `scores` the estimator's part; empty if it is all of them
     labelled: bool = True  # whether `labels` are known
 
 
@@ -75,7 +73,6 @@ def score_questions(
     max_answer_tokens: int,
     fit_temperature: bool = False,
     answer_logp_BN: Tensor | None = None,
-    part_BN: Tensor | None = None,
 ) -> list[QuestionScores]:
     """Generate answers to a batch of questions and score them.
 
@@ -92,7 +89,6 @@ def score_questions(
         fit_temperature: Marginalize by `thorough` at every temperature instead of `fast` at temperature 1 (the released
             code); without an estimator ignored.
         answer_logp_BN: log P_G of each gold answer under every context, nats; None without a generator.
-        part_BN: The estimator's own part of the logits; None if it is all of them.
     """
     scores = [[0.0] * len(s.passages) if packed else r[: len(s.passages)].tolist()
               for s, r in zip(sets, relevance_BN, strict=True)]  # fmt: skip
@@ -116,10 +112,8 @@ def score_questions(
         answers_read = tuple(ReadAnswer(text, *usual_scores(text, one.question.answers)) for text in texts[place])
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
         logps = () if answer_logp_BN is None else tuple(answer_logp_BN[place, : len(one.labels)].tolist())
-        part = () if part_BN is None else tuple(part_BN[place, : len(one.labels)].tolist())
-        scored.append(
-            QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats, logps, part, one.labelled)
-        )
+        own = tuple(scores[place]), one.labels, answers_read, nats, logps, one.labelled
+        scored.append(QuestionScores(row, *own))
     return scored
 
 
@@ -187,11 +181,6 @@ def summarize(
         reason = f"calibration and refusal threshold: not fitted, because {kind} validation context is relevant"
         return Summary(metrics, chosen, fitted, not_fitted=reason)
     calibration = Calibration.fit(scores_P.tolist(), labels_P.tolist())
-    if all(one.part for one in questions):
-        alone = [first_hit(one.part, one.labels) for one in questions]
-        metrics |= {"part_recall_1": float(np.mean([rank == 0 for rank in alone])), "part_mrr": _mean_reciprocal(alone)}
-        of_part = Calibration.fit([score for one in questions for score in one.part], labels_P.tolist())
-        fitted |= {WITH_BASE: asdict(calibration), "calibration": asdict(of_part)}
     probabilities_P = np.array([calibration(score) for score in scores_P])
     best = np.array([calibration(max(one.scores)) for one in questions])
     kept = abstention.contexts
@@ -201,7 +190,7 @@ def summarize(
         "calibration_error": expected_calibration_error(probabilities_P, labels_P.astype(float)),
         EXPLAINED: explained([(scores_P, labels_P)]),
     }
-    fitted.setdefault("calibration", asdict(calibration))
+    fitted |= {"calibration": asdict(calibration)}
     threshold, not_fitted = 0.5, ""  # a threshold for the confusion matrix
     if not answerable.all() and answerable.any():
         if abstention.cost is None:

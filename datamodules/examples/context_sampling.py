@@ -158,37 +158,19 @@ def count_contexts(
     return dict(zip(names, columns, strict=True))
 
 
-def check_scores(
-    questions: Sequence[Question], counted: Mapping[str, NDArray[np.int64]], files: Sequence[str], relevance: str
-) -> None:
+def check_scores(questions: Sequence[Question], counted: Mapping[str, NDArray[np.int64]], files: Sequence[str]) -> None:
     """Raise UserError if some contexts have no retriever score, by which they are weighted.
 
     Args:
         questions: Those that have contexts.
         counted: Of `count_contexts`.
         files: Where they are from.
-        relevance: The option of the model that needs them.
     """
     bare = np.flatnonzero(counted["scored"] < counted["contexts"])
     if len(bare):
         raise UserError(
-            f"model.relevance {relevance} needs a retriever score of every context, and {len(bare)} of "
-            f"{len(questions)} questions of {list(files)} lack some (the first is {questions[bare[0]].id!r}). Type "
-            "`python infer.py score --questions FILE --out FILE` for each file, and name what it writes; passages of "
+            f"model.relevance retriever needs a retriever score of every context, and {len(bare)} of {len(questions)} "
+            f"questions of {list(files)} lack some (the first is {questions[bare[0]].id!r}). Type `python infer.py "
+            "score --questions FILE --out FILE` for each file, and name what it writes; passages of "
             "data.hard_negatives have no scores."
         )
-
-
-def one_scorer(questions: Iterable[Question], relevance: str) -> str:
-    """Whose scores the questions have; empty where their files do not say.
-
-    Raises:
-        UserError: If they are of several: their scales differ.
-    """
-    (first, *others) = sorted({question.source.scored_by for question in questions})
-    if others:
-        raise UserError(
-            f"model.relevance {relevance} needs the scores of one retriever, and the files have those of {first!r} and "
-            f"{others[0]!r} (`scored_by`): score all of them with `python infer.py score`."
-        )
-    return first

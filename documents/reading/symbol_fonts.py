@@ -1,6 +1,7 @@
 """Symbol, Wingdings and Webdings: what their characters show, in Unicode.
 
-`symbol_fonts.json` has the characters from 0x20 to 0xff of each font; U+FFFD where it has none.
+`symbol_fonts.json` has the characters from 0x20 to 0xff of each font, after the tables of dingbat-to-unicode (Michael
+Williamson, BSD-2-Clause); U+FFFD where it has none.
 """
 
 import json

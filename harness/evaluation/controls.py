@@ -8,7 +8,7 @@ silent. Where another question is far above its floor, the data gives the answer
     selector       chooses for q'                       the best single source            EM
     rewriter       its texts for q' search beside q     q alone, with its turns           recall of gold passages
     pair scorer    (q', d1, d2)                         all pairs have probability 0      recall of gold passages
-    estimator      (q', passage)                        chance; with an order, that alone R@1
+    estimator      (q', passage)                        chance; with a prior, that alone  R@1
 
 Shape legend: N questions.
 """
@@ -269,7 +269,7 @@ class Controls:
         if strange := sum(text not in texts for text, *_ in seen):
             rows.note = f"{OTHER}: not measured, the trained part was asked {strange} times about other texts."
             return
-        if kind == "estimator" and not (part.base_order or any(vars(each).get("prior") for each in parts(system))):
+        if kind == "estimator" and not any(vars(each).get("prior") for each in parts(system)):
             floor_N = np.array([self._chance(one, seen) for one in asked])
         elif kind != "rewriter":
             floor_N = measured(_with(part, PARTS[kind][0], lambda own, *_: [0.0] * len(own)))

@@ -291,11 +291,11 @@ def open_index(folder: Path, kind: str | None = None, verify_files: Verify = "sa
     built, own = f"{manifest['format']}, text {recipe['text']!r}", f"{FORMAT}, text {TEXT_FORMAT!r}"
     if built != own:
         raise ArtifactError(f"{folder} has index format {built}, this version reads {own}. {_rebuild(folder)}")
-    known = {**VERSIONS, **READING_VERSIONS}
+    known: dict[str, int] = {**VERSIONS, **{str(kind): version for kind, version in READING_VERSIONS.items()}}
     for each, version in _versions_read(folder, manifest["origin"]).items():
-        if version != known[each]:
+        if version != known.get(each):
             raise ArtifactError(
-                f"{folder} has version {version} of how a {each} file is read, this version has {known[each]}. "
+                f"{folder} has version {version} of how a {each} file is read, this version has {known.get(each)}. "
                 f"{_rebuild(folder)}"
             )
     sampled = {name for name, file in files.items() if verify_files == "sampled" and "sampled_sha256" in file}

@@ -19,7 +19,7 @@ from common.rewrites import Rewrites, restricted
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.rerank import judge_note, rerank, shortened
-from harness.retrievers.rerank_prior import RerankPrior, order_of
+from harness.retrievers.rerank_prior import RerankPrior
 from harness.rewriters.dialogue import stand_alone
 from harness.rewriters.strategy_checks import check_each_once, check_strategies
 from harness.runtime.loading import load
@@ -206,9 +206,7 @@ class MultiQueryRetriever:
             return self._scorer
         from models.cross_encoder import load_scorer
 
-        scorer = load_scorer(self.serving, self.device, self.precision)
-        order_of(self.prior, scorer, lambda: None, "fusion rerank")
-        return scorer
+        return load_scorer(self.serving, self.device, self.precision)
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
         """The part of a question that the scorer reads if it is too long; else empty."""

@@ -1,7 +1,7 @@
 """Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and system."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts, nfkc
 from harness.interfaces import Retriever
-from harness.retrievers.rerank_prior import Order, RerankPrior, order_of, scorer_name
+from harness.retrievers.rerank_prior import RerankPrior
 from harness.runtime.loading import load
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def rerank(
     estimator: "RelevanceEstimator",
     questions: Sequence[str],
     found: Sequence[Sequence[Ranked]],
-    order: Order | None = None,
+    prior: RerankPrior | None = None,
     score: Relevance | None = None,
 ) -> list[list[Ranked]]:
     """Each question's candidates with their relevance logits, best first; ties keep their order.
@@ -69,17 +69,17 @@ def rerank(
         estimator: Scores them.
         questions: The texts.
         found: The candidates of each, with the retriever's scores.
-        order: Makes the order in which they were found count beside the logits.
+        prior: Makes their order count beside the logits.
         score: Takes the place of `relevance`: the memo's, in an evaluation.
     """
     passages = [[hit.passage for hit in hits] for hits in found]
     logits = (score or relevance)(estimator, questions, passages)
-    return [ranked(*pair, order) for pair in zip(found, logits, strict=True)]
+    return [ranked(*pair, prior) for pair in zip(found, logits, strict=True)]
 
 
-def ranked(found: Sequence[Ranked], logits: Sequence[float], order: Order | None) -> list[Ranked]:
-    """A question's candidates by their logits, with an order also by that in which they were found; best first."""
-    scores = order(logits, [hit.score for hit in found]) if order else logits
+def ranked(found: Sequence[Ranked], logits: Sequence[float], prior: RerankPrior | None) -> list[Ranked]:
+    """A question's candidates by their logits, with a prior also by the order in which they were found; best first."""
+    scores = prior(logits, [hit.score for hit in found]) if prior else logits
     made = [Ranked(hit.passage, score) for hit, score in zip(found, scores, strict=True)]
     return sorted(made, key=lambda hit: -hit.score)
 
@@ -129,9 +129,7 @@ class RerankedRetriever:
         """Scores the candidates."""
         from models.cross_encoder import load_scorer
 
-        estimator = load_scorer(self.serving, self.device, self.precision)
-        order_of(self.prior, estimator, partial(scorer_name, self.retriever), "the retriever")
-        return estimator
+        return load_scorer(self.serving, self.device, self.precision)
 
     def cut_note(self, question: str, history: Sequence[str] = ()) -> str:
         """The part of a question that the estimator reads if it is too long; else empty."""
@@ -144,4 +142,4 @@ class RerankedRetriever:
             return []
         found = self.retriever.search(queries, max(k, self.candidates))
         truncated = [shortened(self.estimator, query) for query in queries]
-        return [hits[:k] for hits in rerank(self.estimator, truncated, found, self.prior or self.estimator.base_order)]
+        return [hits[:k] for hits in rerank(self.estimator, truncated, found, self.prior)]

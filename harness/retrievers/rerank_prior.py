@@ -8,23 +8,20 @@ harm. `infer.py tune` fits the weight, and the calibration of the sum, on valida
 candidates that is served.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf, log
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from common.errors import ArtifactError, UserError
+from common.errors import ArtifactError
 from common.fitted_files import CURE, FittedFile
 from models.serving_manifest import manifest_sha256
 
 if TYPE_CHECKING:
-    from models.base_order import BaseOrder
     from models.calibration import Calibration
-    from models.cross_encoder import RelevanceEstimator
 
-Order = Callable[[Sequence[float], Sequence[float]], list[float]]  # logits and the retriever's scores -> their sums
 _FIELDS = {
     "prior_weight": float,
     "calibration": {"scale": float, "offset": float},
@@ -91,34 +88,3 @@ def _prior(content: dict[str, Any]) -> RerankPrior:
 
 
 PRIOR = FittedFile("a file of a rerank prior", _prior, _FIELDS)
-
-
-def order_of(
-    prior: RerankPrior | None, estimator: "RelevanceEstimator | None", source: Callable[[], str | None], whose: str
-) -> "RerankPrior | BaseOrder | None":
-    """What makes the order in which candidates were found count: a prior, or what the estimator was trained with.
-
-    Args:
-        prior: Given.
-        estimator: Of the logits.
-        source: Says whose scores the candidates have; None if some have none. Asked only for a base order, since a
-            retriever may load its encoder to say it.
-        whose: Of what, for the message.
-
-    Raises:
-        UserError: If a prior is given beside a base order, or the scores are not those of the base order.
-    """
-    base = estimator.base_order if estimator is not None else None
-    if base is None:
-        return prior
-    if prior is not None:
-        raise UserError("this estimator was trained with a base order, which takes the place of a prior: omit prior.")
-    base.check(source(), whose)
-    return base
-
-
-def scorer_name(retriever: Any) -> str:
-    """Whose scores a retriever's are, in the words of `scored_by`: a dense one's are its encoder's."""
-    if fused := getattr(retriever, "retrievers", ()):
-        return f"{type(retriever).__name__}({', '.join(map(scorer_name, fused))})"
-    return str(getattr(getattr(retriever, "encoder", None), "name", "")) or type(retriever).__name__

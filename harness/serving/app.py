@@ -148,14 +148,10 @@ def _add_routes(app: FastAPI, backend: Backend) -> None:
         reranker, passages = served.reranker, asked.passages()
         if reranker is None:
             raise HTTPException(404, f"{served.name} has no part that can rerank")
-        if asked.scores is not None and reranker.base_order is None:
-            raise HTTPException(422, "scores: this estimator was trained without the retriever's, leave them out")
         filled = [place for place, each in enumerate(passages) if clean(each.text)]
         read = [passages[place] for place in filled]
         size = reranker.size(asked.query, read)
         found = await backend.result("rerank", (asked.query, read), request, size) if read else []
-        if asked.scores is not None and reranker.base_order is not None:
-            found = reranker.base_order(found, [asked.scores[place] for place in filled])
         log_odds = dict(zip(filled, found, strict=True))
         for place in range(len(passages)):  # an empty text comes last
             log_odds.setdefault(place, min([EMPTY, *found]))

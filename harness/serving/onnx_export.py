@@ -47,7 +47,7 @@ PROBES = (
 TRIPLE_PROBES = [(question, Passage.of(*d1), Passage.of(*d2)) for question, d1, d2 in PROBES]
 PAIR_PROBES = [(question, passage) for question, _, passage in TRIPLE_PROBES]
 COPIED = (  # from the serving folder's manifest
-    *("threshold", "calibration", "base_order", "refusal_threshold", "refusal_contexts"),
+    *("threshold", "calibration", "refusal_threshold", "refusal_contexts"),
     *("validation", "data", "versions", "commit"),
 )
 

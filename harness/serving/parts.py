@@ -21,7 +21,6 @@ from harness.selection.algorithms import log_odds_of
 from harness.serving.worker import ServingLimits, Work, tokens_of
 
 if TYPE_CHECKING:
-    from models.base_order import BaseOrder
     from models.cross_encoder import RelevanceEstimator
 
 Follower = Callable[[str, Answer], None]
@@ -36,12 +35,10 @@ class Reranker:
     Args:
         scores: The log-odds of each request's passages, nats, in order.
         size: About how many tokens it reads for a request.
-        base_order: What the retriever's scores of a request add; None where the estimator was trained without them.
     """
 
     scores: Callable[[Sequence[tuple[str, Sequence[Passage]]]], list[list[float]]]
     size: Callable[[str, Sequence[Passage]], int]
-    base_order: "BaseOrder | None" = None  # what the retriever's scores of a request add
 
 
 def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
@@ -51,10 +48,7 @@ def by_relevance(estimator: "RelevanceEstimator") -> Reranker:
         queries = [shortened(estimator, query) for query, _ in requests]
         return relevance(estimator, queries, [passages for _, passages in requests])
 
-    def size(query: str, own: Sequence[Passage]) -> int:
-        return sum(tokens_of(query, each.title, each.text) for each in own)
-
-    return Reranker(scores, size, base_order=estimator.base_order)
+    return Reranker(scores, lambda query, own: sum(tokens_of(query, each.title, each.text) for each in own))
 
 
 def pairs_of(count: int) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ Inference (`texts`), Cohere and vLLM (`documents`) share, and `ChatRequest` Open
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from common.records import Passage, Question, clean
 from harness.llm.structured import VALID
@@ -109,7 +109,6 @@ class RerankRequest(_Request):
     query: Text
     texts: Annotated[list[AnyText], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
     documents: Annotated[list[AnyText | GivenDocument], Field(min_length=1, max_length=MOST_PASSAGES)] | None = None
-    scores: Annotated[list[FiniteFloat], Field(max_length=MOST_PASSAGES)] | None = None  # the retriever's
     top_n: Annotated[int, Field(ge=1)] | None = None
     raw_scores: bool = False
     return_text: bool = False
@@ -120,8 +119,6 @@ class RerankRequest(_Request):
     def _one_list(self) -> Self:
         if (self.texts is None) == (self.documents is None):
             raise ValueError("give texts or documents, one of them")
-        if self.scores is not None and len(self.scores) != len(self.passages()):
-            raise ValueError(f"scores: {len(self.scores)} for {len(self.passages())} passages, give one for each")
         return self
 
     def passages(self) -> list[Passage]:

@@ -23,7 +23,7 @@ from harness.readers.read_once import ReadContexts, read_once
 from harness.readers.t5 import check_one_context, explanation, generator_reader, marginalized, read_contexts
 from harness.retrievers.question_passages import cosine_rankings, given_ranking
 from harness.retrievers.rerank import relevance
-from harness.retrievers.rerank_prior import RerankPrior, order_of, scorer_name
+from harness.retrievers.rerank_prior import RerankPrior
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
 from harness.runtime.memo import FOR_STUDY, NEEDED, Memo, Needed, Values
@@ -33,7 +33,6 @@ from models.token_count import tokens_read
 
 if TYPE_CHECKING:
     from harness.indexing.sentence_encoder import SentenceEncoder
-    from models.base_order import BaseOrder
     from models.calibration import Calibration
     from models.rerag.marginal_reader import MarginalReading
 
@@ -202,9 +201,7 @@ class ReRag:
     @property
     def calibration(self) -> "Calibration":
         """Maps the scores of the evidence to P(relevant)."""
-        estimator = self.model.estimator
-        order = self.prior or (estimator.base_order if estimator is not None else None)
-        return order.calibration if order else self.model.calibration
+        return self.prior.calibration if self.prior else self.model.calibration
 
     @property
     def rankers(self) -> tuple[Ranker, Ranker]:
@@ -293,37 +290,16 @@ class ReRag:
         return "retriever" if self.retriever is not None else "given" if question.given_scores else "cosine"
 
     def relevance(self, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> list[list[float]]:
-        """The candidates' relevance logits, with the prior or base order if there is one; none where nothing needs
-        them.
-
-        Raises:
-            UserError: If the estimator has a base order, and the candidates' scores are missing or another retriever's.
-        """
+        """The candidates' relevance logits, with the prior if there is one; none where nothing needs them."""
         if self.model.estimator is None or ("estimator" not in self.rankers and self.memo is None):
             return [[] for _ in questions]
         passages = [[hit.passage for hit in hits] for hits in found]
         score = self.memo.relevance if self.memo else relevance
         logits = score(self.model.estimator, [question.text for question in questions], passages)
-        orders = [self._order(question) for question in questions]
         return [
-            order(own, [hit.score for hit in hits]) if order else own
-            for order, hits, own in zip(orders, found, logits, strict=True)
+            self.prior(own, [hit.score for hit in hits]) if self.prior and self.source(question) != "cosine" else own
+            for question, hits, own in zip(questions, found, logits, strict=True)
         ]
-
-    def _order(self, question: Question) -> "RerankPrior | BaseOrder | None":
-        """What is added to the logits of a question's candidates."""
-        source = self.source(question)
-
-        def scored_by() -> str | None:
-            if source == "retriever":
-                return scorer_name(self.retriever)
-            if source == "given":
-                return question.source.scored_by
-            return self.encoder().name if self.encoder is not None else None
-
-        whose = "the retriever" if source == "retriever" else f"question {question.id!r}"
-        order = order_of(self.prior, self.model.estimator, scored_by, whose)
-        return None if order is self.prior and source == "cosine" else order
 
     def _selected(self, question: Question, found: list[Ranked], logits: Sequence[float]) -> RankedCandidates:
         (by, weights), source = self.rankers, self.source(question)

@@ -94,8 +94,6 @@ class Tuning:
         estimator = system.model.estimator
         if estimator is None:
             raise UserError("The prior is for an estimator's logits, but this model has none.")
-        if estimator.base_order is not None:
-            raise UserError("This estimator was trained with a base order, which takes the place of a prior.")
         memo = settings.shared_memo()
 
         def score(batch: Sequence[Question]) -> Iterator[tuple[list[Ranked], list[float]]]:

@@ -14,7 +14,6 @@ from typing import Any, Literal, Self
 
 from common.ranges import Precision
 from common.sealed_json import check_fields
-from models.base_order import BaseOrder, base_order_of
 from models.calibration import Calibration
 from models.causal_part import load_adapted, save_causal
 from models.context_tokenizer import is_packed, text_format
@@ -29,7 +28,7 @@ from models.rerag.generator import Generator
 from models.rerag.parts import load_generator
 from models.serving_manifest import CURE, manifest_sha256, read_manifest, write_manifest
 
-Relevance = Literal["estimator", "sum", "retriever", "uniform"]  # what weighted the contexts in training
+Relevance = Literal["estimator", "retriever", "uniform"]  # what weighted the contexts while the generator was trained
 BASE = "base"
 FIELDS = {
     "parts": dict,
@@ -61,7 +60,6 @@ class ReRagModel:
     refusal_cost: float | None = None  # cost of a wrong refusal in wrong answers; None: chosen by F1
     relevance: Relevance | None = None  # None: exported by a release that did not record it
     retriever_temperature: float | None = None  # T of P_R = softmax(S / T); None unless relevance is `retriever`
-    base_order: BaseOrder | None = None  # None unless relevance is `sum`
 
     @classmethod
     def of(
@@ -111,7 +109,6 @@ class ReRagModel:
             calibration=asdict(self.calibration),
             refusal_threshold=self.refusal_threshold,
             max_answer_tokens=self.max_answer_tokens,
-            base_order=self.base_order and self.base_order.content,
             **{name: getattr(self, name) for name in LATER_FIELDS},
             **facts,
         )  # fmt: skip
@@ -157,11 +154,9 @@ class ReRagModel:
                                                and (serving / name).is_dir()])
             for base in sorted({part["base"] for part in parts.values() if "base" in part})
         }  # fmt: skip
-        base_order = base_order_of(serving, manifest)
         if ESTIMATOR in parts:
             part = parts[ESTIMATOR]
             estimator = load_estimator(serving, part, lms.get(part.get("base", ""))).eval().to(where)
-            estimator.base_order = base_order
         if GENERATOR in parts:
             part, prefix = parts[GENERATOR], manifest["answer_prefix"]
             if lm := lms.get(part.get("base", "")):
@@ -180,7 +175,6 @@ class ReRagModel:
             manifest["refusal_threshold"],
             manifest["max_answer_tokens"],
             **{name: manifest[name] for name in LATER_FIELDS},
-            base_order=base_order,
         )
 
 

@@ -12,7 +12,6 @@ class WordScorer:
     def __init__(self) -> None:
         self.encode = SimpleNamespace(max_tokens=100_000, tokenizer=None)
         self.tokens_read = 0
-        self.base_order = None
         self.asked: list[tuple[str, str]] = []  # question, passage id
 
     def scores(self, pairs: Sequence[tuple[str, Passage]]) -> list[float]:

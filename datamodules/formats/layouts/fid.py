@@ -2,7 +2,7 @@
 2020), and the `nq-open-*` files of "Lost in the Middle" (Liu et al., 2024)."""
 
 from common.answer_metrics import has_answer
-from common.records import Passage, Question, Source
+from common.records import Passage, Question
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
@@ -48,5 +48,4 @@ def question(row: Row) -> Question:
         passages=fields.distinct_passages(passages),
         support=tuple(dict.fromkeys(p.id for p, is_gold in zip(passages, gold, strict=True) if is_gold)),
         scores=fields.distinct_scores(passages, [fields.optional_number(item, "score") for item in items]),
-        source=Source(scored_by=fields.optional_text(row, "scored_by")),
     )

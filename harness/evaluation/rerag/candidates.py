@@ -5,7 +5,7 @@ Shape legend: C candidates of a question.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from harness.readers.t5 import marginalized
 from harness.systems.rerag import RankedCandidates, Ranker, Source, best_first
 from models.rerag.marginal_reader import AnswerMatrix, AnyMarginal, MarginalReading
 
-if TYPE_CHECKING:
-    from models.base_order import BaseOrder
-
 
 @dataclass(slots=True)
 class CandidateSet:
@@ -27,46 +24,34 @@ class CandidateSet:
     question: Question
     passages: tuple[Passage, ...]
     retriever_C: NDArray[np.float64]  # retriever scores divided by the temperature
-    relevance_C: NDArray[np.float64]  # the estimator's logits, with a base order or a prior the sum
+    relevance_C: NDArray[np.float64]  # the estimator's logits
     has_answer_C: NDArray[np.bool_]  # DPR's has-answer label
     column_of: dict[int, int] = field(default_factory=dict)  # candidate -> its column in the matrix
     matrix: AnswerMatrix | None = None
     relevance_temperature: float = 1.0  # divides the logits when `thorough` uses them as weights
     source: Source = "retriever"  # of the retriever scores
     retriever_temperature: float = 1.0  # that `retriever_C` was divided by
-    part_C: NDArray[np.float64] | None = None  # the estimator's logits without their base order; None without one
 
     @classmethod
-    def of(
-        cls,
-        item: RankedCandidates,
-        temperature: float,
-        relevance_temperature: float,
-        base_order: "BaseOrder | None" = None,
-    ) -> Self:
+    def of(cls, item: RankedCandidates, temperature: float, relevance_temperature: float) -> Self:
         """What a system that reads the first contexts of either ranker makes of a question."""
         passages = tuple(hit.passage for hit in item.found)
-        logits, scores = np.array(item.logits, float), [hit.score for hit in item.found]
-        part_C = None if base_order is None else logits - base_order([0.0] * len(scores), scores)
         return cls(
             item.question,
             passages,
-            np.array(scores, float) / temperature,
-            logits,
+            np.array([hit.score for hit in item.found], float) / temperature,
+            np.array(item.logits, float),
             has_answer_labels(item.question, passages),
             {place: column for column, place in enumerate(item.places)},
             item.read.matrix if item.read else None,
             relevance_temperature,
             item.source,
             temperature,
-            part_C,
         )
 
-    def order(self, by: Ranker | Literal["part"]) -> list[int]:
+    def order(self, by: Ranker) -> list[int]:
         """Candidates, best first; the retriever's order breaks ties."""
-        if by == "retriever":
-            return list(range(len(self.passages)))
-        return best_first((self.relevance_C if self.part_C is None or by != "part" else self.part_C).tolist())
+        return list(range(len(self.passages))) if by == "retriever" else best_first(self.relevance_C.tolist())
 
     def weights(self, by: Ranker) -> NDArray[np.float64]:
         """Logits of the prior over contexts, before their temperature."""

@@ -127,8 +127,7 @@ class Study:
         # fitted for the generator's `thorough`, which the tables have also where the system answers by `fast`
         fitted = system.model.relevance_temperature if system.reader is None else 1.0
         temperatures = {source: each.temperature for source, each in self.fitted.items()}
-        base = system.model.estimator.base_order
-        sets = [CandidateSet.of(noted[0][n], temperatures[noted[0][n].source], fitted, base) for n in places]
+        sets = [CandidateSet.of(noted[0][n], temperatures[noted[0][n].source], fitted) for n in places]
         marginals = _marginals(system)
         readings: tables.Readings = {}
         if system.context_reader is not None:

@@ -9,7 +9,7 @@ Shape legend: N questions, R rows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,25 +83,18 @@ def recall_table(
     if not after.any():
         cells = [not_measured("no candidate holds an answer")] * len(cells)
     width, names = len(ks) + 1, ("retriever", "RE", "RE - retriever")
-    alone = {}
-    if any(each.part_C is not None for each in candidate_sets):
-        part = _found(candidate_sets, "part", ks)
-        both = percent_cells(np.concatenate([part, part - before]), bootstrap)
-        alone = {"RE without its base order": both[:width], "RE without its base order - retriever": both[width:]}
     return ReportTable(
         "recall",
         "Recall by DPR's has-answer (Table 2)",
         (*(f"R@{k} %" for k in ks), "all candidates %"),
-        {name: cells[row * width : (row + 1) * width] for row, name in enumerate(names)} | alone,
+        {name: cells[row * width : (row + 1) * width] for row, name in enumerate(names)},
         published("RE-RAG, Table 2", paper, [*map(str, ks), "all"]),
         "Share of questions with an answer in one of the first k passages; differences are paired, in points.",
-        signed=frozenset([*names, *alone][2::2]),
+        signed=frozenset(names[2:]),
     )
 
 
-def _found(
-    candidate_sets: Sequence[CandidateSet], ranker: Ranker | Literal["part"], ks: tuple[int, ...]
-) -> NDArray[np.float64]:
+def _found(candidate_sets: Sequence[CandidateSet], ranker: Ranker, ks: tuple[int, ...]) -> NDArray[np.float64]:
     """Whether one of the first k candidates, for each k, and whether any candidate has an answer: (len(ks) + 1, N)."""
     first_N = []
     for each in candidate_sets:

@@ -10,14 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common.records import Passage
 from datamodules.formats.reading import read_questions
 from harness.commands import score
 from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.question_passages import cosine_rankings
 from harness.runtime.memo import Memo
-from tests.helpers.commands import Ended, command, done, refused
+from tests.helpers.commands import Ended, done
 from tests.helpers.rerag_data import fid_rows
 
 
@@ -76,20 +74,3 @@ def test_empty_rows_and_passages_rows_that_share_a_line_and_rows_of_several_line
         assert [row["question"] for row in found] == [row["question"] for row in rows[1:]]
         assert (found[0]["ctxs"][0]["score"], found[0]["ctxs"][-1]) == (None, None)
         assert all(type(item["score"]) is float for row in found for item in row["ctxs"][1:] if item)
-
-
-def test_what_a_retriever_finds_takes_the_place_of_the_passages(tmp_path: Path) -> None:
-    rows = fid_rows(3)
-    rows[2]["ctxs"] = []  # it needs none
-    (tmp_path / "file.json").write_text(json.dumps(rows))
-    corpus = [Passage.of(item["title"], item["text"]) for row in rows for item in row["ctxs"]]
-    build_bm25(corpus, tmp_path / "bm25")
-    (tmp_path / "bm25.yaml").write_text("{class_path: harness.retrievers.bm25.Bm25Retriever, init_args: {index: bm25}}")
-    typed = ("infer.py", "score", "--questions", "file.json", "--out", "scored.jsonl", "--retriever", "bm25.yaml")
-    ended = done(tmp_path, *typed, "--candidates", "2")
-    assert "3 questions, each with the first 2 passages of Bm25Retriever." in ended.err
-    found = Bm25Retriever(tmp_path / "bm25").search([row["question"] for row in rows], 2)
-    for row, new, hits in zip(rows, written(tmp_path), found, strict=True):
-        expected = [{"title": hit.passage.title, "text": hit.passage.text, "score": hit.score} for hit in hits]
-        assert new == {**row, "ctxs": expected, "scored_by": "Bm25Retriever"}
-    refused(command(tmp_path, *typed, "--encoder", "a"), 2, "give encoder, which scores the passages of the file, or")

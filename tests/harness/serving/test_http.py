@@ -35,8 +35,6 @@ from harness.systems.dmqr import Dmqr
 from harness.systems.drrag import DrRag
 from harness.systems.rerag import ReRag
 from harness.systems.retrieve_read import RetrieveRead
-from models.base_order import BaseOrder
-from models.rerag.model import ReRagModel
 from tests.helpers.browser import dumped, needs_chromium
 from tests.helpers.http_server import listening
 from tests.helpers.rerag_world import corpus, questions, write_serving
@@ -189,23 +187,6 @@ def test_a_later_text_is_paired_with_the_first_and_its_window() -> None:
 
 def _untitled(text: str) -> Passage:
     return Passage.of("", text)
-
-
-def test_a_base_order_adds_the_scores_of_a_request(folder: Path, tmp_path: Path, client: TestClient) -> None:
-    model = ReRagModel.load(folder / "serving", "cpu")
-    model.base_order = BaseOrder("any", 3.0)
-    (tmp_path / "sum").mkdir()
-    model.save(tmp_path / "sum")
-    texts = [passage.text for passage in PASSAGES[:4]]
-    given = {"query": TEXTS[0], "texts": texts, "raw_scores": True}
-    with TestClient(create_app(served_part(tmp_path / "sum", LIMITS, "cpu", "fp32"), LIMITS)) as alone:
-        part, found = posted(alone, "/rerank", **given), posted(alone, "/rerank", **given, scores=[1, 5, 2.5, 0])
-        assert alone.post("/rerank", json={**given, "scores": [1.0]}).status_code == 422
-    own = {each["index"]: each["score"] for each in part}
-    sums = [own[0] - 12, own[1], own[2] - 7.5, own[3] - 15]
-    assert [each["score"] for each in found] == pytest.approx(sorted(sums, reverse=True), abs=1e-5)
-    told = client.post("/rerank", json={**given, "scores": [1, 5, 2.5, 0]})
-    assert (told.status_code, "trained without" in told.text) == (422, True)
 
 
 def test_a_part_alone_reranks_and_a_system_without_one_says_so(folder: Path) -> None:
@@ -403,7 +384,7 @@ JSON = st.recursive(
 FIELDS = [
     "question", "query", "history", "passages", "stream", "k", "strategies", "texts", "documents", "top_n",
     "raw_scores", "return_text", "return_documents", "model", "messages", "n", "tools", "text", "title", "role",
-    "scores", "stream_options", "include_usage", "content", "jsonrpc", "method", "params", "id",
+    "stream_options", "include_usage", "content", "jsonrpc", "method", "params", "id",
 ]  # fmt: skip
 
 
