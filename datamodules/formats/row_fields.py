@@ -252,7 +252,7 @@ def listed(row: Row, field: str, parted: bool = True, number: bool = False) -> l
         if value.strip().startswith("[") and value.strip().endswith("]"):
             value = list_of(value, f"field '{name}'")
         elif parted and "|" in value:
-            value = [part.strip() for part in value.split("|")]
+            value = [Cell(part.strip()) for part in value.split("|")]
     return [item for item, _ in _items(value if isinstance(value, list) else [value], f"field '{name}'")]
 
 

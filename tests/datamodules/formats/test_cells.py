@@ -119,6 +119,8 @@ def test_a_whole_number_is_found_as_written_and_without_its_zero(tmp_path) -> No
     assert [*map(whole, ("3.0", "-3.00", "3.5", "v3.0", "3.", "٣.0"))] == ["3", "-3", "3.5", "v3.0", "3.", "٣.0"]
     (one,) = read(source(tmp_path, "question,answers\nWhen?,1937.0\n", "a.csv"))
     assert one.answers == ("1937.0", "1937")
+    (one,) = read(source(tmp_path, "question,answers\nWhen?,1937.0|nan|1938.5\n", "a.csv"))
+    assert one.answers == ("1937.0", "1937", "1938.5")
     (one,) = read(source(tmp_path, '{"question": "When?", "answers": "1937.0", "id": 3.0}'))
     assert (one.answers, one.id) == (("1937.0",), "3")
     texts = {"3": "three", "4.0": "four", "5.0": "five", "5": "the other five"}
