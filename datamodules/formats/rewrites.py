@@ -46,7 +46,7 @@ def _rrr(row: Row, strategy: str) -> RewriteExample:
 
 
 def _qrecc(row: Row, strategy: str) -> RewriteExample:
-    if fields.key(row, "conversation") is None:
+    if fields.has(row, "Context"):
         return _example(row, "Question", "Rewrite", fields.optional_texts(row, "Context"), strategy)
     turns: list[str] = []
     for line in filter(str.strip, fields.text(row, "conversation").split("\n")):
