@@ -38,7 +38,6 @@ from datamodules.formats.row_counts import (
     EMPTY_PASSAGE,
     IN_EARLIER_FILE,
     JOINED,
-    NOT_SEARCHED,
     REPEATED_ID,
     REPEATED_PASSAGE,
     TITLE_ALONE,
@@ -362,8 +361,8 @@ class _Steps:
         if hasattr(self._module, "FIELDS"):
             self._counts.add_unknown_fields(row, self._module.FIELDS, name_of(self._module), place)
         elif not has_questions(self._module):
-            for name in fields.metadata(row, self._module.used_fields(row)) or ():
-                self._counts.add(RowKind(f"a field {name!r}", NOT_SEARCHED), place)
+            for name, outcome in self._module.unread_fields(row).items():
+                self._counts.add(RowKind(f"a field {name!r}", outcome), place)
 
     def check_fields(self, row: Row) -> None:
         """Raise DataError if the row lacks a field that all rows have, or that the first one has."""

@@ -6,13 +6,14 @@ the quoted title. Further fields (url, metadata, ...) are the passage's metadata
 
 from common.records import Passage
 from datamodules.formats import row_fields as fields
+from datamodules.formats.row_counts import NOT_READ, NOT_SEARCHED
 from datamodules.formats.row_fields import Row
 
 REQUIRED_FIELDS = ("text|contents",)
 CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("text|contents",)
 ANY_CASE = True
-_ID = "_id|id|doc_id|passage_id"
+_ID, _TEXTS = "_id|id|doc_id|passage_id", ("title", "text", "contents")
 
 
 def passage(row: Row) -> Passage:
@@ -22,10 +23,10 @@ def passage(row: Row) -> Passage:
         DataError: If a field is missing or of the wrong type.
     """
     given, row = row, fields.plain(row)
-    used = used_fields(row)
+    corpus_id, id_field = fields.corpus_id(row, _ID)
+    used = (*_TEXTS, id_field)
     metadata = fields.metadata(given, [name for name in given if fields.plain_name(name) in used])
-    corpus_id, _ = fields.corpus_id(row, _ID)
-    if "contents" not in used:
+    if "title" in _read(row):
         title, text = fields.optional_text(row, "title"), fields.optional_text(row, "text")
     else:
         title, line_break, text = fields.text(row, "contents").partition("\n")
@@ -33,7 +34,14 @@ def passage(row: Row) -> Passage:
     return Passage.of(title, text, corpus_id=corpus_id, metadata=metadata)
 
 
-def used_fields(row: Row) -> tuple[str | None, ...]:
-    """The fields of a row with plain names that are id, title and text; all others are metadata."""
+def unread_fields(row: Row) -> dict[str, str]:
+    """What becomes of the fields of a row with plain names that are not its id, title and text."""
+    own = (*_read(row), fields.key(row, _ID, number=True))
+    others = [name for name, value in row.items() if name not in own and not fields.is_null(value)]
+    return {name: NOT_READ if name in _TEXTS else NOT_SEARCHED for name in others}
+
+
+def _read(row: Row) -> tuple[str, ...]:
+    """The fields of title and text."""
     by_contents = fields.key(row, "text") is None and fields.key(row, "contents") is not None
-    return (fields.corpus_id(row, _ID)[1], *(("contents",) if by_contents else ("title", "text")))
+    return ("contents",) if by_contents else ("title", "text")

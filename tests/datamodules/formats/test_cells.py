@@ -150,7 +150,7 @@ def test_fields_that_nobody_reads_are_named(tmp_path) -> None:
     labels = to_row(WordLabels("q1", "Who?", 0.5, {}, {}, ())) | {"rank": 1}
     list(word_label_rows(source(tmp_path, as_lines([labels])), counts=counts))
     assert [line.partition(";")[0] for line in counts.lines()] == [
-        "a field 'contents': 1, kept with the passage, not searched",
+        "a field 'contents': 1, not read",
         "a field 'headline': 1, kept with the passage, not searched",
         "a field 'turns', which the layout rewrites does not have: 1, not read",
         "a field 'rank', which the layout of word labels does not have: 1, not read",

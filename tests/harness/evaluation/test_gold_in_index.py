@@ -135,9 +135,9 @@ def test_the_layout_of_questions_over_a_corpus(tmp_path: Path) -> None:
 
 def test_an_id_that_is_none_is_named(tmp_path: Path) -> None:
     for change, what in (
-        ({"gold_doc_ids": ["a", 7.0]}, "item 2 of field 'gold_doc_ids' is the number 7.0"),
+        ({"gold_doc_ids": ["a", 7.5]}, "item 2 of field 'gold_doc_ids' is the number 7.5"),
         ({"gold_doc_ids": [True]}, "item 1 of field 'gold_doc_ids' is true or false"),
-        ({"id": 7.0}, "field 'id' is the number 7.0"),
+        ({"id": 7.5}, "field 'id' is the number 7.5"),
         ({"id": False}, "field 'id' is true or false"),
     ):
         broken = write(tmp_path / "broken.json", row("q1", "a"), row("q2", "a") | change)
