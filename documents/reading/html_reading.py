@@ -12,7 +12,6 @@ from common.errors import DataError
 from documents.left_out import LeftOut
 from documents.normal_form import NO_TITLE, normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
-from documents.reading.file_types import HEAD_BYTES
 from documents.reading.html_elements import (
     BLOCKS,
     HEADINGS,
@@ -29,7 +28,6 @@ from documents.reading.html_tables import is_layout, read_table
 from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
 from documents.reading.outline import titled
 from documents.reading.text_encoding import decoded
-from documents.reading.web_archive import is_web_archive, unpacked
 from documents.reading.written_numbers import written
 from documents.records import Block, Document, Heading, Image, Paragraph
 
@@ -61,8 +59,6 @@ def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) ->
         DataError: If the file is empty.
     """
     left_out = LeftOut()
-    if is_web_archive(data[:HEAD_BYTES]):
-        data, load_image = unpacked(data, load_image, left_out)
     root = _tree(decoded(data, left_out, is_html=True), left_out)
     if root is None:
         raise DataError(f"{name} is an empty HTML file.")
