@@ -144,11 +144,10 @@ def page_lines(page: Page) -> list[Line]:
     rules = sorted(rule.box for rule in page.rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
     found = [_line(part, page.number, rules) for part in fragments(page.words)]
     turned: list[list[PageWord]] = []
-    for word in page.words:
-        if not word.upright:
-            is_other = not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size
-            turned += [[word]] if is_other else []
-            turned[-1] += [] if is_other else [word]
+    for word in (word for word in page.words if not word.upright):
+        if not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size:
+            turned.append([])
+        turned[-1].append(word)
     return [*found, *(_line(part, page.number, ()) for part in turned)]
 
 
