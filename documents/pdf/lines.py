@@ -49,11 +49,12 @@ class Line:
     is_run_in: bool = False  # whether it is a heading that text followed on the same line
     upright: bool = True  # whether it runs from left to right
     is_running: bool = False  # whether it is of a sentence that repeats on other pages
+    is_marginal: bool = False  # whether it is of a note in the margin
 
     @property
     def is_aside(self) -> bool:
         """Whether it stands beside the text: it is no part of its paragraphs and no heading."""
-        return self.is_running or not self.upright
+        return self.is_running or self.is_marginal or not self.upright
 
     @property
     def baseline(self) -> float:

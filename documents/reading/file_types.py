@@ -15,7 +15,7 @@ SUFFIXES: dict[str, FileType] = {
     ".mhtml": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "text",
 }  # fmt: skip
 READING_VERSIONS: dict[FileType, int] = {  # of how each type is read: raise one when a rule changes what is read of it;
-    "pdf": 1, "docx": 1, "html": 1, "markdown": 1, "text": 1,  # what was kept without a version has 0
+    "pdf": 2, "docx": 1, "html": 1, "markdown": 1, "text": 1,  # what was kept without a version has 0
 }  # fmt: skip
 _ALLOWED = "Allowed are PDF, DOCX, HTML, Markdown and plain text"
 _HEAD_BYTES = 2048

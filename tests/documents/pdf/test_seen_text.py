@@ -146,3 +146,26 @@ def test_a_page_of_five_lines_keeps_its_headings(sizes: tuple[int, int, int], bo
     assert document.title == "The pump"
     headings = [block.text for block in document.blocks if isinstance(block, Heading)]
     assert headings == (["Setup of it", "Repair of it"] if sizes[1] else ["Repair of it"])
+
+
+SENTENCE = "The main column of this page is set in full lines of words"
+
+
+@pytest.mark.parametrize(
+    ("left", "text_left", "size", "leading"), [(20, 110, 8, 10), (325, 30, 8, 9), (20, 110, 10, 14), (325, 30, 10, 12)]
+)
+def test_a_note_in_the_margin_stays_together(left: float, text_left: float, size: float, leading: float) -> None:
+    note = ("Read the safety", "notes, then", "a friend may", "open the con-", "tainer")
+    rows = [(text_left, 100 + 14 * at, f"{SENTENCE} {at}", "Helvetica", 10.0) for at in range(20)]
+    rows += [(left, 156 + leading * at, line, "Helvetica", size) for at, line in enumerate(note)]
+    text = text_of(pdf(text_page(rows)))
+    assert "\n\nRead the safety notes, then a friend may open the container\n" in text
+    assert " ".join(f"{SENTENCE} {at}" for at in range(20)) in text
+
+
+@pytest.mark.parametrize("size", [9, 10])
+def test_labels_stay_beside_their_texts(size: float) -> None:
+    rows = [(110.0, 100.0 + 14 * at, f"{SENTENCE} {at}", "Helvetica", 10.0) for at in range(9)]
+    rows += [(20.0, 100.0 + 14 * at, f"--option-{at}", "Helvetica", size) for at in range(9)]
+    text = text_of(pdf(text_page(rows)))
+    assert all(f"--option-{at} {SENTENCE} {at}" in text for at in range(9))
