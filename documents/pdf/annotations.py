@@ -4,15 +4,13 @@ pdfium draws what the file has of their looks; the values of others are written 
 """
 
 import textwrap
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from ctypes import byref, c_float, c_ushort
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from pypdfium2 import PdfDocument, PdfPage, raw
 
 from documents.left_out import LeftOut
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument, PdfPage
 
 _HIDDEN = 0b100010  # flags: hidden, not to be viewed (PDF 32000-1, table 165)
 _PASSWORD = 1 << 13  # flag of a field (table 228)
@@ -27,7 +25,7 @@ class _Value(NamedTuple):
     before: str | None  # the page's text in the box; None if the value has no looks that are text
 
 
-def open_page(file: "PdfDocument", place: int, left_out: LeftOut) -> "PdfPage":
+def open_page(file: PdfDocument, place: int, left_out: LeftOut) -> PdfPage:
     """A page with the values of its fields and its FreeText notes as text; the caller closes it.
 
     A box that is marked is "[x]", another "[ ]".
@@ -40,16 +38,15 @@ def open_page(file: "PdfDocument", place: int, left_out: LeftOut) -> "PdfPage":
     Raises:
         PdfiumError: If the page is broken.
     """
-    from pypdfium2 import raw
-
     page = file[place]
     values: list[_Value] = []
     others: list[int] = []  # annotations that are not drawn
     for at in reversed(range(raw.FPDFPage_GetAnnotCount(page))):
-        with _annotation(page, at) as annotation:
-            subtype = raw.FPDFAnnot_GetSubtype(annotation)
-            value = _value(file, page, annotation, subtype) if annotation else None
-            comment = "" if value or subtype in _NO_COMMENT else _string(annotation, b"Contents")
+        annotation = raw.FPDFPage_GetAnnot(page, at)
+        subtype = raw.FPDFAnnot_GetSubtype(annotation)
+        value = _value(file, page, annotation, subtype) if annotation else None
+        comment = "" if value or subtype in _NO_COMMENT else _string(annotation, b"Contents")
+        raw.FPDFPage_CloseAnnot(annotation)
         if value is None or value.before is None:
             left_out.text("comments left out", comment)
             others.append(at)
@@ -66,21 +63,8 @@ def open_page(file: "PdfDocument", place: int, left_out: LeftOut) -> "PdfPage":
     return page
 
 
-@contextmanager
-def _annotation(page: "PdfPage", at: int) -> Iterator[Any]:
-    from pypdfium2 import raw
-
-    annotation = raw.FPDFPage_GetAnnot(page, at)
-    try:
-        yield annotation
-    finally:
-        raw.FPDFPage_CloseAnnot(annotation)
-
-
-def _value(file: "PdfDocument", page: "PdfPage", annotation: Any, subtype: int) -> _Value | None:
+def _value(file: PdfDocument, page: PdfPage, annotation: Any, subtype: int) -> _Value | None:
     """What an annotation shows as text; None for one that is not to be read."""
-    from pypdfium2 import raw
-
     rectangle = raw.FS_RECTF()
     if subtype not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_FREETEXT):
         return None
@@ -96,19 +80,15 @@ def _value(file: "PdfDocument", page: "PdfPage", annotation: Any, subtype: int) 
     if raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD:
         return None
     text = _utf_16(lambda buffer, length: raw.FPDFAnnot_GetFormFieldValue(form, annotation, buffer, length))
-    if kind == raw.FPDF_FORMFIELD_LISTBOX:
-        return _Value(text, box, None)
-    return _Value(text, box, _text_in(page, box))
+    return _Value(text, box, None if kind == raw.FPDF_FORMFIELD_LISTBOX else _text_in(page, box))
 
 
-def _text_in(page: "PdfPage", box: tuple[float, float, float, float]) -> str:
+def _text_in(page: PdfPage, box: tuple[float, float, float, float]) -> str:
     with closing(page.get_textpage()) as text:
         return str(text.get_text_bounded(*box))
 
 
 def _string(annotation: Any, key: bytes) -> str:
-    from pypdfium2 import raw
-
     return _utf_16(lambda buffer, length: raw.FPDFAnnot_GetStringValue(annotation, key, buffer, length))
 
 
@@ -120,35 +100,19 @@ def _utf_16(read: Any) -> str:
     return bytes(buffer).decode("utf-16-le", "replace").rstrip("\x00")
 
 
-def _turn(page: "PdfPage") -> int:
-    """How many quarters of a circle, against the clock, the text of a page runs from the right."""
-    from pypdfium2 import raw
-
-    matrix = raw.FS_MATRIX()
-    with closing(page.get_textpage()) as text:
-        raw.FPDFText_GetMatrix(text, text.count_chars() // 2, byref(matrix))
-    if abs(matrix.a) >= abs(matrix.b):
-        return 0 if matrix.a >= 0 else 2
-    return 1 if matrix.b > 0 else 3
-
-
-def _write(file: "PdfDocument", page: "PdfPage", value: _Value) -> bool:
+def _write(file: PdfDocument, page: PdfPage, value: _Value) -> bool:
     """Write a value into its box; False if the standard font does not have its characters."""
-    from pypdfium2 import raw
-
+    if value.text.encode("cp1252", "ignore").decode("cp1252") != value.text:
+        return False
     left, bottom, right, top = value.box
-    turn = _turn(page)
+    turn = page.get_rotation() // 90  # against the clock: as the page is shown, the value stands upright
     width, height = (right - left, top - bottom) if turn % 2 == 0 else (top - bottom, right - left)
-    given = value.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    given = value.text.splitlines()
     size = min(_SIZE, 0.8 * height)
     if len(given) > 1 or height > 2 * _LEADING * _SIZE:
         room = max(int((width - 2 * _PAD) / (_WIDTH * size)), 1)
         given = [line for long in given for line in textwrap.wrap(long, room) or [""]]
     size = min(size, height / (_LEADING * len(given)), width / (_WIDTH * max(map(len, given)) or 1))
-    try:
-        value.text.encode("cp1252")
-    except UnicodeEncodeError:
-        return False
     x, y = ((left, top), (left, bottom), (right, bottom), (right, top))[turn]  # where it is seen top left
     along, down = ((1, 0), (0, 1), (-1, 0), (0, -1))[turn], ((0, -1), (1, 0), (0, 1), (-1, 0))[turn]
     first = (height - _LEADING * size * len(given)) / 2 if len(given) == 1 else 0.0

@@ -39,8 +39,7 @@ class _Writer:
     def note(self, line: Line) -> None:
         """Add a line of a footnote, or one beside the text; it stands behind the paragraph around it."""
         last = self._waiting[-1] if self._waiting else None
-        alike = isinstance(last, Open) and (last.last.upright, last.last.is_running) == (line.upright, line.is_running)
-        if isinstance(last, Open) and alike and line.upright and not begins_note(line):
+        if isinstance(last, Open) and _is_one_note(last.last, line):
             last.lines.append(line)
         else:
             self._waiting.append(Open([line]))
@@ -69,6 +68,13 @@ class _Writer:
         else:
             self.blocks.append(block)
         self._in_list = item
+
+
+def _is_one_note(last: Line, line: Line) -> bool:
+    if line.is_marginal and last.is_marginal:
+        return (last.left, last.right, last.page) == (line.left, line.right, line.page)
+    alike = (last.upright, last.is_running, last.is_marginal) == (line.upright, line.is_running, line.is_marginal)
+    return alike and line.upright and not begins_note(line)
 
 
 def blocks(

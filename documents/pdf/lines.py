@@ -49,11 +49,12 @@ class Line:
     is_run_in: bool = False  # whether it is a heading that text followed on the same line
     upright: bool = True  # whether it runs from left to right
     is_running: bool = False  # whether it is of a sentence that repeats on other pages
+    is_marginal: bool = False  # whether it is of a note in the margin
 
     @property
     def is_aside(self) -> bool:
         """Whether it stands beside the text: it is no part of its paragraphs and no heading."""
-        return self.is_running or not self.upright
+        return self.is_running or self.is_marginal or not self.upright
 
     @property
     def baseline(self) -> float:
@@ -144,11 +145,10 @@ def page_lines(page: Page) -> list[Line]:
     rules = sorted(rule.box for rule in page.rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
     found = [_line(part, page.number, rules) for part in fragments(page.words)]
     turned: list[list[PageWord]] = []
-    for word in page.words:
-        if not word.upright:
-            is_other = not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size
-            turned += [[word]] if is_other else []
-            turned[-1] += [] if is_other else [word]
+    for word in (word for word in page.words if not word.upright):
+        if not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size:
+            turned.append([])
+        turned[-1].append(word)
     return [*found, *(_line(part, page.number, ()) for part in turned)]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from documents.left_out import LeftOut
 from documents.pdf.continued import join_continued, without_repeated, words_of
 from documents.pdf.figures import find_figures
+from documents.pdf.fractions import join_fractions
 from documents.pdf.lines import Line, Placed, page_lines
 from documents.pdf.page import Box, Page
 from documents.pdf.read_page import read_page
@@ -47,7 +48,7 @@ def page_contents(opened: "PdfPage", number: int, left_out: LeftOut) -> PageCont
         number: Its number in the file, from 1.
         left_out: Gets what is left out or moved.
     """
-    page = read_page(opened, number, left_out)
+    page = join_fractions(read_page(opened, number, left_out))
     tables = find_tables(page)
     drawn = ruled_figures(page, tables)
     page = replace(page, drawings=(*page.drawings, *drawn))

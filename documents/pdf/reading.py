@@ -7,6 +7,7 @@ from itertools import pairwise
 from documents.pdf.clusters import around
 from documents.pdf.columns import ColumnPiece, reading_order
 from documents.pdf.lines import Line, Placed
+from documents.pdf.margin_notes import margin_notes
 
 _WIDE_GAP = 2.0  # font sizes between pieces of a line that are apart: a label and its value, not a word and the next
 _MIN_RUNNING = 6  # characters
@@ -24,6 +25,9 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
     """
     turned = [piece for piece in pieces if not piece.upright]
     level = [piece for piece in pieces if piece.upright]
+    notes = margin_notes(level)
+    of_notes = {id(line) for note in notes for line in note}
+    level = [piece for piece in level if id(piece) not in of_notes]
     everything: list[Line | Placed] = [*sorted(level, key=lambda piece: (piece.box, piece.text)), *placed]
     if not everything:
         return [*turned]
@@ -45,7 +49,17 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
             else:
                 rows.append([item])
         found += [_joined(row, edges) if isinstance(row, list) else row for row in rows]
+    for note in notes:
+        _put(note, found)
     return [*found, *turned]
+
+
+def _put(note: Sequence[Line], items: list[Line | Placed]) -> None:
+    """Put a note from the margin behind the line beside which it begins."""
+    box = around([line.box for line in note])
+    beside = [at for at, item in enumerate(items) if item.box.top < note[0].box.bottom and item.box.bottom > box.top]
+    at = max(beside, default=-1) + 1
+    items[at:at] = [replace(line, left=box.left, right=box.right, is_marginal=True) for line in note]
 
 
 def _running(piece: Line) -> bool:

@@ -70,20 +70,19 @@ def _follows(one: _Placed, other: _Placed) -> bool:
 
 def _words(text: "PdfTextPage", row: Sequence[_Placed]) -> Iterator[list[Character]]:
     """The words of letters that follow each other."""
-    if not row:
-        return
     gaps = [other.box.left - one.box.right for one, other in pairwise(row)]
-    size = row[0].letter.style.size
-    usual = median(gaps) if gaps else 0.0
-    apart = row[0].letter.style.turn == 0 and _is_set_apart(row, gaps, usual)
+    if not gaps or row[0].letter.style.turn != 0:
+        yield from [[one.letter for one in row]] if row else []
+        return
+    size, usual = row[0].letter.style.size, median(gaps)
+    apart = _is_set_apart(row, gaps, usual)
     word = [row[0].letter]
     for (one, other), gap in zip(pairwise(row), gaps, strict=True):
         if apart:
             begins = gap > _WITHIN * usual + _USUAL * size or (other.begins and _has_blank(text, one, other))
         else:
-            begins = other.begins or (
-                usual < _USUAL * size and gap > _BLANK * size and _may_part(one.letter, other.letter)
-            )
+            narrow = usual < _USUAL * size and gap > _BLANK * size
+            begins = other.begins or (narrow and _may_part(one.letter.text, other.letter.text))
         if begins:
             yield word
             word = []
@@ -108,7 +107,6 @@ def _has_blank(text: "PdfTextPage", one: _Placed, other: _Placed) -> bool:
     return any(raw.FPDFText_IsGenerated(text, at) == 0 for at in between)
 
 
-def _may_part(one: Character, other: Character) -> bool:
+def _may_part(one: str, other: str) -> bool:
     """Whether a narrow gap between two characters parts words: not in numbers, codes and formulas."""
-    upright = one.style.turn == other.style.turn == 0
-    return upright and other.text.isalpha() and (one.text.isalpha() or one.text in ",;:.")
+    return other.isalpha() and (one.isalpha() or one in ",;:.")

@@ -6,7 +6,6 @@ from typing import Literal
 
 from common.errors import DataError
 from documents.reading.text_encoding import as_utf_8
-from documents.reading.web_archive import is_web_archive
 from documents.reading.zip_bounds import check_zip
 
 FileType = Literal["pdf", "docx", "html", "markdown", "text"]
@@ -16,14 +15,17 @@ SUFFIXES: dict[str, FileType] = {
     ".mhtml": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "text",
 }  # fmt: skip
 READING_VERSIONS: dict[FileType, int] = {  # of how each type is read: raise one when a rule changes what is read of it;
-    "pdf": 1, "docx": 1, "html": 1, "markdown": 1, "text": 1,  # what was kept without a version has 0
+    "pdf": 2, "docx": 1, "html": 1, "markdown": 1, "text": 1,  # what was kept without a version has 0
 }  # fmt: skip
 _ALLOWED = "Allowed are PDF, DOCX, HTML, Markdown and plain text"
-HEAD_BYTES = 2048
+_HEAD_BYTES = 2048
 BLANK = b"\x00 \t\r\n"  # a file of these alone is empty
 _HTML = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--(?:(?!-->).)*-->\s*)*<(?:(?P<page>!doctype\s+html|html|head|body)|title|meta|h[1-6]|div|p|table|article|main|section)\b",
     re.IGNORECASE | re.DOTALL,
+)
+_WEB_ARCHIVE = re.compile(  # MHTML
+    rb"(?:[\w-]+:[^\n]*\n|[ \t][^\n]*\n)*?Content-Type:\s*(?:multipart/related|text/html)", re.IGNORECASE
 )
 _OTHERS = {  # beginnings of files that are often taken for documents
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an encrypted or old Office file: save it as .docx without a password",
@@ -45,7 +47,7 @@ def file_type(data: bytes, name: str) -> FileType:
     Raises:
         DataError: If it is empty, or of another type.
     """
-    head = data[:HEAD_BYTES]
+    head = data[:_HEAD_BYTES]
     if not data.strip(BLANK):
         raise DataError(f"{name} is empty.")
     if b"%PDF-" in data[:1024]:  # readers accept it after other bytes
@@ -61,9 +63,9 @@ def file_type(data: bytes, name: str) -> FileType:
     head = as_utf_8(head)
     named = named_type(name)
     begun, is_written = _HTML.match(head), named in ("markdown", "text")
+    if not is_written and _WEB_ARCHIVE.match(head):
+        raise DataError(f"{name} is a saved web page (.mht): save it as .html. {_ALLOWED}.")
     if (begun and (begun["page"] or not is_written)) or (named == "html" and b"<" in head):
-        return "html"
-    if not is_written and is_web_archive(head):
         return "html"
     control = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
     if control > _MAX_CONTROL_SHARE * len(head):

@@ -12,7 +12,6 @@ from common.errors import DataError
 from documents.left_out import LeftOut
 from documents.normal_form import NO_TITLE, normalized, one_line, title_of
 from documents.reading.block_builder import BlockBuilder
-from documents.reading.file_types import HEAD_BYTES
 from documents.reading.html_elements import (
     BLOCKS,
     HEADINGS,
@@ -29,7 +28,6 @@ from documents.reading.html_tables import is_layout, read_table
 from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
 from documents.reading.outline import titled
 from documents.reading.text_encoding import decoded
-from documents.reading.web_archive import is_web_archive, unpacked
 from documents.reading.written_numbers import written
 from documents.records import Block, Document, Heading, Image, Paragraph
 
@@ -43,10 +41,7 @@ _TITLES = names("title settitle")  # classes of a heading that is the document's
 _CAPTIONS = names("caption title")
 _WHOLE = re.compile(r"[+-]?\d{1,8}", re.ASCII)
 _LIST_STYLE = re.compile(r"list-style(?:-type)?\s*:[^;]*\b(lower|upper)-(alpha|latin|roman)", re.IGNORECASE)
-_STYLES = {
-    "loweralpha": "a", "lowerlatin": "a", "upperalpha": "A", "upperlatin": "A", "lowerroman": "i", "upperroman": "I",
-}  # fmt: skip
-_KINDS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+_KINDS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman", "1": "decimal"}
 
 
 def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) -> Document:
@@ -61,8 +56,6 @@ def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) ->
         DataError: If the file is empty.
     """
     left_out = LeftOut()
-    if is_web_archive(data[:HEAD_BYTES]):
-        data, load_image = unpacked(data, load_image, left_out)
     root = _tree(decoded(data, left_out, is_html=True), left_out)
     if root is None:
         raise DataError(f"{name} is an empty HTML file.")
@@ -138,20 +131,20 @@ class _Numbers:
 
     next: int
     step: int  # -1 where they count down
-    kind: str  # of the list: "1", "a", "A", "i" or "I"
+    kind: str  # of the list, see `_kind`
 
     @classmethod
     def of(cls, element: etree._Element) -> "_Numbers":
         """Those of an `ol` element."""
         down = element.get("reversed") is not None
         first = sum(tag_of(child) == "li" for child in element) if down else 1
-        return cls(_whole(element.get("start"), first), -1 if down else 1, _kind(element) or "1")
+        return cls(_whole(element.get("start"), first), -1 if down else 1, _kind(element))
 
     def mark(self, item: etree._Element) -> str:
         """The mark of the next item: what Markdown does not have, such as "c.", stands behind a "-"."""
         number = _whole(item.get("value"), self.next)
         self.next = number + self.step
-        text = written(number, _KINDS.get(_kind(item) or self.kind, ""))
+        text = written(number, _kind(item) or self.kind)
         return f"{text}." if text.isdecimal() else f"- {text}."
 
 
@@ -300,10 +293,10 @@ def _whole(text: str | None, default: int) -> int:
 
 
 def _kind(element: etree._Element) -> str:
-    """How an element says that numbers are written, by its type or style; empty if it does not."""
-    style = _LIST_STYLE.search(element.get("style") or "")
-    kind = (style[1] + style[2]).lower() if style else element.get("type") or ""
-    return _STYLES.get(kind, kind)
+    """How an element says that numbers are written, by its type or style, see `written`; empty if it does not."""
+    if style := _LIST_STYLE.search(element.get("style") or ""):
+        return style[1].lower() + ("Roman" if style[2].lower() == "roman" else "Letter")
+    return _KINDS.get(element.get("type") or "", "")
 
 
 def _is_division(element: etree._Element, tag: str) -> bool:

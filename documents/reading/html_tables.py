@@ -84,34 +84,26 @@ def _rows(
 ) -> Iterator[tuple[list[etree._Element], bool]]:
     """The cells of each row that is shown, and whether it is in the head; not those of tables within.
 
-    Cells without a row are one. Text between them is left out.
+    Cells without a row are one. Text between cells is left out.
     """
-    row: list[etree._Element] = []  # without an element of its own
+    row: list[etree._Element] = []
+    is_row = tag_of(table) == "tr"
     loose = [table.text or ""]
     for child in table:
         tag = tag_of(child)
         loose.append(child.tail or "")
-        if row and tag not in _CELLS:
+        if row and not is_row and tag not in _CELLS:
             yield row, in_head
             row = []
         if tag in _NO_ROWS or not is_shown(child, left_out):
             continue
         if tag in _CELLS:
             row.append(child)
-        elif tag == "tr":
-            cells = [cell for cell in child if tag_of(cell) in _CELLS and is_shown(cell, left_out)]
-            beside = [part for part in child if tag_of(part) not in _CELLS and is_content(part, left_out)]
-            loose += [
-                child.text or "",
-                *(part.tail or "" for part in child),
-                *(text_of(part, left_out) for part in beside),
-            ]
-            yield cells, in_head
-        elif tag in ("thead", "tbody", "tfoot", "form"):
+        elif tag in ("tr", "thead", "tbody", "tfoot", "form"):
             yield from _rows(child, left_out, in_head or tag == "thead")
         elif is_content(child, left_out):
             loose.append(text_of(child, left_out))
-    if row:
+    if row or is_row:
         yield row, in_head
     left_out.text("text between the cells of tables left out", " ".join(loose))
 

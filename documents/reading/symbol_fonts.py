@@ -20,11 +20,6 @@ def _table(font: str) -> str:
     return str(fonts.get("symbol" if name.startswith("symbol") and "ui" not in name else name, ""))
 
 
-def is_symbol_font(font: str) -> bool:
-    """Whether a font's letters show other signs."""
-    return bool(_table(font))
-
-
 def unicode_of(font: str, code: int) -> str:
     """The sign that a font shows for a code; a code of another font, as it is.
 
@@ -39,7 +34,7 @@ def unicode_of(font: str, code: int) -> str:
 
 def text_of_font(font: str, text: str) -> str:
     """A text in a font, in Unicode; white space and what the font does not have stay as they are."""
-    if not is_symbol_font(font):
+    if not _table(font):
         return text
-    shown = (sign if sign.isspace() else unicode_of(font, ord(sign)) for sign in text)
-    return "".join(new if new != _NONE else old for new, old in zip(shown, text, strict=True))
+    shown = ((sign, sign if sign.isspace() else unicode_of(font, ord(sign))) for sign in text)
+    return "".join(old if new == _NONE else new for old, new in shown)

@@ -146,3 +146,61 @@ def test_a_page_of_five_lines_keeps_its_headings(sizes: tuple[int, int, int], bo
     assert document.title == "The pump"
     headings = [block.text for block in document.blocks if isinstance(block, Heading)]
     assert headings == (["Setup of it", "Repair of it"] if sizes[1] else ["Repair of it"])
+
+
+SENTENCE = "The main column of this page is set in full lines of words"
+
+
+@pytest.mark.parametrize(
+    ("left", "text_left", "size", "leading"), [(20, 110, 8, 10), (325, 30, 8, 9), (20, 110, 10, 14), (325, 30, 10, 12)]
+)
+def test_a_note_in_the_margin_stays_together(left: float, text_left: float, size: float, leading: float) -> None:
+    note = ("Read the safety", "notes, then", "a friend may", "open the con-", "tainer")
+    rows = [(text_left, 100 + 14 * at, f"{SENTENCE} {at}", "Helvetica", 10.0) for at in range(20)]
+    rows += [(left, 156 + leading * at, line, "Helvetica", size) for at, line in enumerate(note)]
+    text = text_of(pdf(text_page(rows)))
+    assert "\n\nRead the safety notes, then a friend may open the container\n" in text
+    assert " ".join(f"{SENTENCE} {at}" for at in range(20)) in text
+
+
+@pytest.mark.parametrize("size", [9, 10])
+def test_labels_stay_beside_their_texts(size: float) -> None:
+    rows = [(110.0, 100.0 + 14 * at, f"{SENTENCE} {at}", "Helvetica", 10.0) for at in range(9)]
+    rows += [(20.0, 100.0 + 14 * at, f"--option-{at}", "Helvetica", size) for at in range(9)]
+    text = text_of(pdf(text_page(rows)))
+    assert all(f"--option-{at} {SENTENCE} {at}" in text for at in range(9))
+
+
+def stacked(over: str, under: str, size: float, longer: float = 2, high: float = 2.7) -> Draw:
+    """A line of 10 points with a fraction in it, between two others."""
+
+    def draw(canvas: Any) -> None:
+        canvas.setFont("Helvetica", 10)
+        canvas.drawString(60, 313, "A line of text above the one with the fraction")
+        canvas.drawString(60, 287, "A line of text below the one with the fraction")
+        canvas.drawString(60, 300, "Power P =")
+        left = 63 + canvas.stringWidth("Power P =", "Helvetica", 10)
+        width = max(canvas.stringWidth(side, "Helvetica", size) for side in (over, under)) + longer
+        canvas.drawString(left + width + 3, 300, "per second.")
+        canvas.setFont("Helvetica", size)
+        canvas.drawCentredString(left + width / 2, 300 + high + 0.3 * size, over)
+        canvas.drawCentredString(left + width / 2, 300 + high - 0.9 * size, under)
+        canvas.setLineWidth(0.5)
+        canvas.line(left, 300 + high, left + width, 300 + high)
+
+    return draw
+
+
+@pytest.mark.parametrize("size", [6, 8, 10])
+@pytest.mark.parametrize(
+    ("over", "under", "whole"),
+    [("U", "R", "U/R"), ("a + b", "c", "(a + b)/c"), ("x + 1", "2y - 3", "(x + 1)/(2y - 3)"), ("1", "2", "1/2")],
+)
+def test_a_stacked_fraction_is_read_in_its_line(over: str, under: str, whole: str, size: float) -> None:
+    text = text_of(pdf(both(BODY, stacked(over, under, size))))
+    assert f"above the one with the fraction Power P = {whole} per second." in text
+
+
+@pytest.mark.parametrize("options", [{"longer": 14}, {"high": 8}, {"high": -3}])
+def test_texts_above_and_below_another_rule_are_no_fraction(options: dict[str, float]) -> None:
+    assert "U/R" not in text_of(pdf(both(BODY, stacked("U", "R", 8, **options))))

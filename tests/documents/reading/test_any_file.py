@@ -71,6 +71,8 @@ def test_types_are_told_by_content(data: bytes, name: str, kind: str) -> None:
         (b"", "is empty"), (b" \x00\n", "is empty"), (zipped("xl/workbook.xml"), "holds no Word document"),
         (b"PK\x03\x04 broken", "a broken zip file"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1old", "old Office file"),
         (b"\x89PNG\r\n\x1a\n", "a picture"), (bytes(range(256)), "is no text"),
+        (b"From: <S>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related;\r\n\ttype=x\r\n\r\n<html>", "web page"),
+        (b"Subject: a\n b\ncontent-type: text/html\n\n<p>", r"\(.mht\): save it as .html"),
     ],
 )  # fmt: skip
 def test_other_types_are_refused_in_one_line(data: bytes, why: str) -> None:

@@ -6,24 +6,6 @@ from documents.markdown_writing import to_markdown
 from documents.reading.any_file import read_document
 from documents.records import Document, Table
 
-ARCHIVE = """From: <Saved by a browser>
-MIME-Version: 1.0
-Content-Type: multipart/related; type="text/html"; boundary="B"
-
---B
-Content-Type: text/html; charset=utf-8
-Content-Transfer-Encoding: quoted-printable
-Content-Location: https://a.org/p
-
-<html><h1>Pump</h1><p>Rated 24=C2=A0V =3D caf=C3=A9</p><iframe></iframe>
---B
-Content-Type: text/html
-Content-Location: https://a.org/frame
-
-<p>framed
---B--
-"""
-
 
 def text_of(document: Document) -> str:
     """All texts of a document, blocks between bars."""
@@ -63,7 +45,6 @@ def text_of(document: Document) -> str:
         ("a.html", "<p>x<iframe srcdoc='<p>b &amp;lt;c'></iframe>d", "x | b <c | d"),
         ("a.html", "<table><tr><th>a<th>b</tr><td>1<td>2<tr><td>3<td>4</tr><form><tr><td>5<td>6</tr></form></table>",
          "a, b / 1, 2 / 3, 4 / 5, 6"),
-        ("a.mht", ARCHIVE, "Rated 24 V = café"),
     ],
 )  # fmt: skip
 def test_every_character_that_is_shown_stays(name: str, given: str, text: str | None) -> None:
@@ -74,9 +55,8 @@ def test_every_character_that_is_shown_stays(name: str, given: str, text: str | 
 
 def test_what_does_not_stay_is_counted() -> None:
     for name, given, left_out in (
-        ("a.html", "<table>loose<tr><td>1<td>2<tr>x<td>3</table>", "text between the cells of tables left out: 1 x, 2"),
+        ("a.html", "<table>loose<tr><td>1<td>2<tr>x<td>3</table>", "text between the cells of tables left out: 2 x, 2"),
         ("a.html", "<table><tr><td>1<td>2<tr><td><iframe srcdoc='<p>b c'></iframe><td>3</table>", "left out: 1 x, 2"),
-        ("a.mht", ARCHIVE, "a page in a frame, https://a.org/frame: not read"),
     ):  # fmt: skip
         assert any(left_out in line for line in read_document(given.encode(), name).left_out), given
 
