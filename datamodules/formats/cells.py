@@ -20,7 +20,7 @@ _CONSTANTS = frozenset(("None", "True", "False"))
 _BLANK = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
-class Cell(str):
+class TableCell(str):
     """A filled cell of a table: one text or number, several values, or a word for a missing value."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ def is_null(value: object, number: bool = False) -> bool:
         value: Of a row.
         number: Whether an id or a number is expected.
     """
-    return value is None or (isinstance(value, Cell) and value.strip() in (NO_NUMBER if number else MISSING))
+    return value is None or (isinstance(value, TableCell) and value.strip() in (NO_NUMBER if number else MISSING))
 
 
 def whole(number: str) -> str:
@@ -62,7 +62,7 @@ def structure(value: object, what: str) -> object:
     """
     if not isinstance(value, str) or (value.strip()[:1], value.strip()[-1:]) not in (("[", "]"), ("{", "}")):
         return value
-    if isinstance(value, Cell):
+    if isinstance(value, TableCell):
         return list_of(value, what)
     with suppress(ValueError, RecursionError):
         return json.loads(value, parse_constant=nan_is_null)

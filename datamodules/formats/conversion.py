@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from common.errors import DataError
 from datamodules.formats import row_fields as fields
-from datamodules.formats.cells import Cell, is_null
+from datamodules.formats.cells import TableCell, is_null
 from datamodules.formats.row_counts import LEFT_OUT, REPEATED_HEADER, RowCounts, RowKind
 from datamodules.formats.row_fields import EmptyFieldError, Row
 
@@ -66,4 +66,6 @@ def converted(
 
 def _is_header(row: Row) -> bool:
     """Whether a row of a table has the names of its columns, as where tables were joined."""
-    return any(row.values()) and all(isinstance(value, Cell) and value.strip() == name for name, value in row.items())
+    return any(row.values()) and all(
+        isinstance(value, TableCell) and value.strip() == name for name, value in row.items()
+    )

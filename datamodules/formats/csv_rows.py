@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from common.errors import DataError
-from datamodules.formats.cells import Cell
+from datamodules.formats.cells import TableCell
 from datamodules.formats.json_stream import TruncatedError
 
 LONGEST_CELL = 1 << 27  # characters; a quote that is not closed would else take all the memory
@@ -23,7 +23,7 @@ _RETURN = re.compile(r"(?<=\r)(?!\n)")  # ends a line of old files
 csv.field_size_limit(LONGEST_CELL)
 
 
-def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, Cell | None]]]:
+def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, TableCell | None]]]:
     """Each row with its position for error messages ("line 3", where it begins); an empty cell is None.
 
     Args:
@@ -54,7 +54,7 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, Cell | No
             if len(cells) != len(header):
                 raise DataError(f"line {line}: the row has {len(cells)} cells, the header {len(header)}")
             named = zip(header, cells, strict=True)
-            yield f"line {line}", {name: Cell(cell) if cell else None for name, cell in named if name}
+            yield f"line {line}", {name: TableCell(cell) if cell else None for name, cell in named if name}
     if first and not header:
         raise DataError(
             f"line {first}: no header: a table begins with the names of its columns, parted by commas, tabs, "

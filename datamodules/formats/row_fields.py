@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 from common.errors import DataError
 from common.records import Passage, clean, nfkc
-from datamodules.formats.cells import WORDS_FOR_NONE, Cell, is_null, list_of, structure, whole
+from datamodules.formats.cells import WORDS_FOR_NONE, TableCell, is_null, list_of, structure, whole
 from datamodules.formats.row_counts import LEFT_OUT, RowKind
 
 Row = Mapping[str, object]
@@ -115,7 +115,7 @@ def as_text(value: object, what: str) -> str:
     """
     if not isinstance(value, str):
         raise DataError(f"{what} is {json_name(value)}, not a string")
-    if isinstance(value, Cell):
+    if isinstance(value, TableCell):
         if value.strip() in WORDS_FOR_NONE:
             note(f"{what} that is {value.strip()!r}", "read as this text")
         value = str(value)
@@ -248,11 +248,11 @@ def listed(row: Row, field: str, parted: bool = True, number: bool = False) -> l
     """
     name = key(row, field, number)
     value: object = [] if name is None else row[name]
-    if isinstance(value, Cell):
+    if isinstance(value, TableCell):
         if value.strip().startswith("[") and value.strip().endswith("]"):
             value = list_of(value, f"field '{name}'")
         elif parted and "|" in value:
-            value = [Cell(part.strip()) for part in value.split("|")]
+            value = [TableCell(part.strip()) for part in value.split("|")]
     return [item for item, _ in _items(value if isinstance(value, list) else [value], f"field '{name}'")]
 
 
@@ -271,7 +271,7 @@ def answers_of(values: Iterable[object], what: str) -> list[str]:
     found: list[str] = []
     for value in values:
         text = as_text_of(value, what)
-        found += [text, whole(text)] if isinstance(value, Cell | float) else [text]
+        found += [text, whole(text)] if isinstance(value, TableCell | float) else [text]
     return found
 
 

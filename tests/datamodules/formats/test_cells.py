@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import DataError
 from common.records import Question
-from datamodules.formats.cells import Cell, list_of, whole, without_nan
+from datamodules.formats.cells import TableCell, list_of, whole, without_nan
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.formats.recognition import AUTO
@@ -38,7 +38,7 @@ PRINTED = {  # a list as programs write it -> its values
 
 @pytest.mark.parametrize("text", PRINTED)
 def test_a_list_as_programs_print_it(text) -> None:
-    assert list_of(Cell(text), "field 'x'") == PRINTED[text]
+    assert list_of(TableCell(text), "field 'x'") == PRINTED[text]
 
 
 @pytest.mark.parametrize("values", [["it's", 'a "b"', "c, d"], [1, -2, 3], [0.5, -1.25], ["x"], []])
