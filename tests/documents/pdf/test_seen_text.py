@@ -208,7 +208,9 @@ def test_texts_above_and_below_another_rule_are_no_fraction(options: dict[str, f
 
 def test_a_short_list_in_the_second_column_is_no_note() -> None:
     rows = [(30.0, 100.0 + 14 * at, f"{SENTENCE[:45]} {at}", "Helvetica", 10.0) for at in range(20)]
-    rows += [(310.0, 100.0 + 14 * at, f"Text of the second column in full lines {at}", "Helvetica", 10.0) for at in range(10)]
+    rows += [
+        (310.0, 100.0 + 14 * at, f"Text of the second column in full lines {at}", "Helvetica", 10.0) for at in range(10)
+    ]
     rows += [(330.0, 247.0 + 12 * at, f"apple tree {at}", "Helvetica", 10.0) for at in range(8)]
     text = text_of(pdf(text_page(rows), size=(600, 600)))
     assert text.index("full lines 9") < text.index("apple tree 0")
