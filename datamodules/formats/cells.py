@@ -107,7 +107,7 @@ def _as_python(text: str, what: str) -> str:
         if token.type == tokenize.NAME and following in (".", "(") and token.string not in _CONSTANTS:
             continue
         if token.string == "," and following == "dtype":  # array([1, 2], dtype=object)
-            skip = next(at for at, each in enumerate(tokens) if at > place and each.string == ")")
+            skip = next((at for at, each in enumerate(tokens) if at > place and each.string == ")"), place + 1)
             continue
         if token.string in ("<", ">"):  # <NA>
             continue

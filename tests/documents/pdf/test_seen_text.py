@@ -1,5 +1,6 @@
 """What a PDF page shows is read: values of forms and notes, words by their gaps; and what is turned is no heading."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from documents.fidelity import shares
 from documents.markdown_writing import to_markdown
 from documents.pdf.hyphenation import joined
+from documents.pdf.margin_notes import margin_notes
+from documents.pdf.page import Box
 from documents.reading.pdf_reading import parse_pdf
 from documents.reading.raw_text import raw_text
 from documents.records import Heading
@@ -206,11 +209,13 @@ def test_texts_above_and_below_another_rule_are_no_fraction(options: dict[str, f
     assert "U/R" not in text_of(pdf(both(BODY, stacked("U", "R", 8, **options))))
 
 
+def piece(left: float, top: float, width: float) -> Any:
+    box = Box(left, top, left + width, top + 10)
+    return SimpleNamespace(box=box, size=10.0, baseline=top + 8, bold=False, monospaced=False, text="apple tree")
+
+
 def test_a_short_list_in_the_second_column_is_no_note() -> None:
-    rows = [(30.0, 100.0 + 14 * at, f"{SENTENCE[:45]} {at}", "Helvetica", 10.0) for at in range(20)]
-    rows += [
-        (310.0, 100.0 + 14 * at, f"Text of the second column in full lines {at}", "Helvetica", 10.0) for at in range(10)
-    ]
-    rows += [(330.0, 247.0 + 12 * at, f"apple tree {at}", "Helvetica", 10.0) for at in range(8)]
-    text = text_of(pdf(text_page(rows), size=(600, 600)))
-    assert text.index("full lines 9") < text.index("apple tree 0")
+    text, block = [piece(30, 14 * at, 250) for at in range(20)], [piece(330, 147 + 12 * at, 60) for at in range(8)]
+    assert margin_notes([*text, *block]) == [block]
+    column = [piece(310, 14 * at, 200) for at in range(10)]
+    assert margin_notes([*text, *column, *block]) == []
