@@ -27,7 +27,7 @@ from datamodules.cache.token_cache import TokenCache, token_rows
 from datamodules.examples.audit import audit
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.step_loader import plan_steps
-from datamodules.examples.triple_batches import TripleBatches, TripleRequest
+from datamodules.examples.triple_batches import TripleBatch, TripleBatches, TripleRequest
 from datamodules.examples.triples import Sampling, Triple, draw
 from datamodules.formats.mined_negatives import Mined
 from datamodules.question_data import QuestionData
@@ -36,6 +36,7 @@ from models.length_batching import length_batches
 
 BALANCED = Sampling()  # 1:1, as in the paper
 LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly negatives, as at inference
+_OF_ALL_LENGTHS = 32  # triples on which a new head is centered
 
 
 class DrRagData(QuestionData):
@@ -202,6 +203,13 @@ class DrRagData(QuestionData):
         return TripleBatches(
             self._sampled[1].texts, self.encode, self.module.classifier.padding
         )  # the same texts in all epochs
+
+    def batch_of_all_lengths(self) -> TripleBatch:
+        """Triples of the first epoch, at even distances from the shortest to the longest."""
+        first = self._epoch(0)
+        places = np.linspace(0, len(first) - 1, min(len(first), _OF_ALL_LENGTHS)).astype(int)
+        rows = np.argsort(first.lengths(), kind="stable")[places].tolist()
+        return self._training_batches(first.request(rows, 1.0, len(rows)))
 
     def _request(self, epoch: int, rows: list[int], step: list[int]) -> TripleRequest:
         return self._epoch(epoch).request(rows or step[:1], float(bool(rows)), len(step))

@@ -89,7 +89,7 @@ class DrRagTrainer(EncoderModule):
         """Check the precision, and center the inputs of a new head."""
         super().setup(stage)
         if stage == "fit" and self.classifier.new_head:  # a checkpoint's weights replace it when a run is resumed
-            batch = self.trainer.datamodule.proof_batch()
+            batch = self.trainer.datamodule.batch_of_all_lengths()
             self.classifier.center(batch.ids_PT, batch.attention_PT)
 
     @property

@@ -44,6 +44,17 @@ def test_it_is_the_one_with_the_most_triples_and_padding(checkpoints, hotpot_fil
         assert any(torch.equal(largest.rows_P, batch.rows_P) for batch in real)
 
 
+def test_a_new_head_is_centered_on_training_triples_of_all_lengths(checkpoints, hotpot_file) -> None:
+    data = DrRagData([QuestionDataFile(str(hotpot_file), "hotpotqa")], validation_fraction=0.3)
+    set_up(data, DrRagTrainer(str(checkpoints["bert"]), 5000))
+    batch, lengths = data.batch_of_all_lengths(), sorted(data._epoch(0).lengths().tolist())
+    counted = batch.attention_PT.sum(dim=1).tolist()
+    assert len(counted) == 32 < len(lengths)
+    assert (counted[0], counted[-1]) == (lengths[0], lengths[-1])
+    assert counted == sorted(counted)
+    assert abs(counted[16] - lengths[len(lengths) // 2]) <= 4
+
+
 @pytest.mark.parametrize(("rank", "ranks"), [(0, 1), (0, 3), (2, 3)])
 def test_it_is_the_one_with_the_longest_contexts(checkpoints, tmp_path, rerag, rank, ranks) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
