@@ -1,7 +1,7 @@
 """DR-RAG's selections as pure functions of passage ids and pair scores.
 
-QDC, CIS, CFS (Sections 2.2.1-2.2.2, Appendix A.2) and one that the paper does not have, ranked selection. No
-retriever, no model; standard library only.
+QDC, CIS, CFS (Sections 2.2.1-2.2.2, Appendix A.2) and two that the paper does not have: the walk, which needs no
+classifier, and ranked selection. No retriever, no model; standard library only.
 
 Terms: k is the document budget; `first` are the k1 documents of the first stage, best first; `pools[i]` are the second
 stage's candidates of d_i = first[i], best first, without first-stage documents; Cnt are the documents chosen so far.
@@ -73,6 +73,36 @@ def qdc(first: Sequence[str], pools: Sequence[Sequence[str]], k: int) -> list[st
             chosen.append(added)
             queue.append(pool)
     return chosen
+
+
+def walk(
+    rankings: Rankings, first_size: int, k: int, weight: float, ranking_size: int, concatenated_size: int
+) -> list[str]:
+    """One step of a walk (not in the paper): a first-stage document passes its score on to what is found with it.
+
+        s(d) + weight * max over i with d_i != d of  s(d_i) * s_i(d)
+
+    with the scores s in Retriever(q) and s_i in Retriever(q*_i), each scaled to 0 to 1 (min-max) within its search, and
+    0 for a document that a search did not find. d_i itself is mostly the first of Retriever(q*_i): so a search that
+    finds nothing near it passes on little. Ties are in order of retrieval.
+
+    Args:
+        rankings: Both stages' ranked lists, with scores.
+        first_size: Number of first-stage documents.
+        k: Document budget.
+        weight: Of what is passed on.
+        ranking_size: Documents of Retriever(q) that count; the retrieval may have been deeper.
+        concatenated_size: Documents of each Retriever(q*_i) that count.
+    """
+    of_q = scaled(rankings.ranking[:ranking_size], rankings.scores)
+    passed: dict[str, float] = {}
+    for d_i, found, scores in zip(
+        rankings.ranking[:first_size], rankings.concatenated, rankings.concatenated_scores, strict=False
+    ):
+        for d, value in scaled(found[:concatenated_size], scores).items():
+            if d != d_i:
+                passed[d] = max(passed.get(d, 0.0), of_q[d_i] * value)
+    return sorted({**of_q, **passed}, key=lambda d: -of_q.get(d, 0.0) - weight * passed.get(d, 0.0))[:k]
 
 
 def cfs(

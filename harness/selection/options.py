@@ -11,7 +11,8 @@ from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt, Share
 from harness.selection import algorithms
 from harness.selection.algorithms import CandidatePool, CfsRule, CisScope, PairScore, Prior, Rankings
 
-Method = Literal["sm", "qdc", "cis", "cfs", "ranked"]
+Method = Literal["sm", "qdc", "walk", "cis", "cfs", "ranked"]
+_OWN = ("walk", "ranked")  # not in the paper; with options of their own
 
 
 @dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
@@ -19,7 +20,8 @@ class SelectionOptions:
     """How documents are selected.  Options that the method does not use are ignored.
 
     Args:
-        method: `sm` (similarity matching: the top k), `qdc`, `cis`, `cfs` (the paper's), `ranked` (not in the paper).
+        method: `sm` (similarity matching: the top k), `qdc`, `cis`, `cfs` (the paper's); `walk`, which needs no
+            classifier, and `ranked` (not in the paper).
         k: Document budget: the most documents to choose.
         k1: Number of first-stage documents; ceil(k / 2) when None.
         depth: Candidates per d_i for the paper's selections; 2k when None.
@@ -30,13 +32,14 @@ class SelectionOptions:
         second_stage: Source of candidates for `cis` and `cfs`: `qdc`, or `ranking` (Table 4's "w/o QDC").
         question_weight: How often the question stands before d_i in q*_i = Concat(q, d_i); 1 when None, as in the
             paper.
-        anchors: For `ranked`: number of first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
-        anchor_depth: For `ranked`: candidates per d_i and source.
+        anchors: For `walk` and `ranked`: number of first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
+        anchor_depth: For `walk` and `ranked`: candidates per d_i and source.
         candidate_pool: For `ranked`: source of candidates: `qdc`, `ranking` or `both`.
         keep_first: For `ranked`: number of top first-stage documents that are always chosen.
         prior_weight: For `ranked`: weight of the first stage's reciprocal ranks, nats.
         score_weight: For `ranked`: weight of the retriever's scores, of both documents in Retriever(q) and of d' in
             Retriever(q*_i), each scaled to 0 to 1 within its search; nats.
+        walk_weight: For `walk`: weight of what a first-stage document passes on.
         symmetric: For `cfs` and `ranked`: average the log-odds of both orders of a pair, which doubles the scored
             pairs; off when None.
 
@@ -60,6 +63,7 @@ class SelectionOptions:
     keep_first: NonNegativeInt = 1
     prior_weight: NonNegativeFloat = 0.0
     score_weight: NonNegativeFloat = 0.0
+    walk_weight: NonNegativeFloat = 1.0
     symmetric: bool | None = None
 
     def __post_init__(self) -> None:
@@ -71,14 +75,14 @@ class SelectionOptions:
     @property
     def first_size(self) -> int:
         """Number of documents used as d_i."""
-        if self.method == "ranked":
+        if self.method in _OWN:
             return self.anchors or max(3, algorithms.first_stage_size(self.k))
         return self.k1 or algorithms.first_stage_size(self.k)
 
     @property
     def pool_depth(self) -> int:
         """Candidates per d_i."""
-        return self.anchor_depth if self.method == "ranked" else self.depth or 2 * self.k
+        return self.anchor_depth if self.method in _OWN else self.depth or 2 * self.k
 
     @property
     def question_copies(self) -> int:
@@ -88,7 +92,7 @@ class SelectionOptions:
     @property
     def source(self) -> CandidatePool:
         """Source of the second stage's candidates."""
-        if self.method == "qdc":
+        if self.method in ("qdc", "walk"):
             return "qdc"
         return self.candidate_pool if self.method == "ranked" else self.second_stage
 
@@ -100,9 +104,8 @@ class SelectionOptions:
     @property
     def ranking_size(self) -> int:
         """Number of documents needed from Retriever(q)."""
-        scores = (
-            self.method == "ranked" and self.score_weight > 0
-        )  # they are scaled within as many documents as candidates
+        # scores are scaled within as many documents as candidates
+        scores = self.method == "walk" or (self.method == "ranked" and self.score_weight > 0)
         further = self.pool_depth if self.method != "sm" and (self.source != "qdc" or scores) else 0
         return max(self.k, self.first_size + further)
 
@@ -139,6 +142,9 @@ class SelectionOptions:
 
         if self.method == "sm":
             return list(rankings.ranking[: self.k])
+        sizes = self.ranking_size, self.concatenated_size
+        if self.method == "walk":
+            return algorithms.walk(rankings, self.first_size, self.k, self.walk_weight, *sizes)
         first, pools = self.stages(rankings)
         if self.method == "ranked":
             return algorithms.ranked(

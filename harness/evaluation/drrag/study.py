@@ -119,7 +119,8 @@ class Study:
         known = [n for n, each in enumerate(questions) if each.support and not each.gold.titles]
         if known:
             of_k = tables.recall_tables(rows, questions, known, settings.bootstrap, paper)
-            findings.tables = [*of_k.values()]
+            equal = tables.equal_documents_table(rows, questions, known, settings.bootstrap)
+            findings.tables = [*of_k.values(), *equal]
             findings.notes = tables.NOTES + (tables.PAPER_NOTE.format(dataset=paper) if paper else "")
             cells = {row.name: [(k, each.rows[row.name][0]) for k, each in of_k.items()] for row in rows}
             curves = {name: [(k, cell.value) for k, cell in own if cell] for name, own in cells.items()}
@@ -146,6 +147,7 @@ def selections_of(system: DrRag, rows: Sequence[str] | None) -> dict[str, Select
     selections = {
         BASELINE: replace(base, method="sm"),
         "QDC": replace(base, method="qdc"),
+        "walk": replace(base, method="walk"),
         "CIS": replace(base, method="cis", second_stage="qdc"),
         "CIS w/o QDC": replace(base, method="cis", second_stage="ranking"),
         "CFS": replace(base, method="cfs", second_stage="qdc", cfs_rule="first"),

@@ -20,6 +20,7 @@ from harness.runtime.memo import FOR_STUDY
 BASELINE = "SM"
 READING = "seconds/reading"
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
+EQUAL_COLUMNS = ("CFS %", "QDC, cut %", "CFS - QDC, cut, points", "documents", "questions where CFS is not QDC")
 ANSWER_COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:], "steps", "time")
 CASE_COLUMNS = ("selection", "document", "gold", "stage", "why")
 NOTES = """\
@@ -93,22 +94,41 @@ def recall_tables(
         k: ReportTable(
             f"recall, k = {k}", f"Recall of gold passages, k = {k}", COLUMNS, own,
             published(f"DR-RAG, Table 5, k = {k}", paper, of_paper) if k in DR_RAG_BUDGETS else {},
-            _cfs_beside_qdc(rows, k, known), signed=frozenset({COLUMNS[1]}), column_decimals={"pairs": 1},
+            signed=frozenset({COLUMNS[1]}), column_decimals={"pairs": 1},
         )
         for k, own in cells.items()
     }  # fmt: skip
 
 
-def _cfs_beside_qdc(rows: Sequence[Row], k: int, known: Sequence[int]) -> str:
-    """On how many questions with known gold CFS and QDC choose different documents; empty if one was not asked.
+def equal_documents_table(
+    rows: Sequence[Row], questions: Sequence[Question], known: Sequence[int], bootstrap: Bootstrap
+) -> list[ReportTable]:
+    """CFS beside QDC that is cut, for each question, to as many documents as CFS chose; none unless both were asked.
 
-    CFS with a classifier that accepts nearly every pair is QDC: its gain over SM is then QDC's.
+    A classifier that accepts nearly every pair makes CFS equal to QDC, and one that accepts few makes it smaller.
+
+    Args:
+        rows: All of them.
+        questions: The questions.
+        known: Places of those whose gold passages are all in the file.
+        bootstrap: For the intervals.
     """
-    chosen = [[{*row.documents(n)} for n in known] for row in rows if row.k == k and row.name in ("CFS", "QDC")]
-    if len(chosen) < 2:
-        return ""
-    count = sum(qdc != cfs for qdc, cfs in zip(*chosen, strict=True))
-    return f"CFS's documents differ from QDC's on {count:,} of {len(known):,} questions."
+    cells: dict[str, Cells] = {}
+    chosen = {(row.name, row.k): [row.documents(n) for n in known] for row in rows}
+    gold = [questions[n].gold_groups for n in known]
+    for k in dict.fromkeys(row.k for row in rows if {("CFS", row.k), ("QDC", row.k)} <= chosen.keys()):
+        cfs, whole = chosen["CFS", k], chosen["QDC", k]
+        cut = [found[: len(own)] for found, own in zip(whole, cfs, strict=True)]
+        recalls = np.array([[share_found(*each) for each in zip(gold, found, strict=True)] for found in (cfs, cut)])
+        differing = sum(set(own) != set(other) for own, other in zip(cfs, whole, strict=True))
+        cells[f"k = {k}"] = [
+            *percent_cells([*recalls, recalls[0] - recalls[1]], bootstrap),
+            Cell(float(np.mean([len(own) for own in cfs]))),
+            Cell(differing),
+        ]
+    title = "CFS beside QDC cut to as many documents, question by question"
+    signed = frozenset({EQUAL_COLUMNS[2]})
+    return [ReportTable("CFS at equal documents", title, EQUAL_COLUMNS, cells, signed=signed)] if cells else []
 
 
 def answer_tables(

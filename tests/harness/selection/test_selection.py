@@ -114,6 +114,23 @@ def test_a_score_s_prior_is_scaled_within_each_search_and_what_the_retrieval_fou
     assert [part(i, d) for i, d in pairs] == pytest.approx([4.0, 4.0, 8.0, 4.0, 0.0, 0.0])
 
 
+def test_a_walk_adds_what_the_best_first_stage_document_passes_on():
+    # a, b, c and d are worth 1, 1/2, 1/4 and 0 in Retriever(q), which is asked with a and b. With a: a 1, x 3/4, b 1/2,
+    # y 0; with b, which passes on half: b 1, y 1/2, x 0.
+    rankings = Rankings(
+        tuple("abcd"), (tuple("axby"), tuple("byx"), tuple("z")), (8.0, 6.0, 5.0, 4.0),
+        ((5.0, 4.0, 3.0, 1.0), (9.0, 8.0, 7.0), (5.0,)),
+    )  # fmt: skip
+    sums = {"a": 1.0, "b": 0.5 + 0.8 * 0.5, "x": 0.8 * 0.75, "c": 0.25, "y": 0.8 * 0.25, "d": 0.0}
+    assert algorithms.walk(rankings, 2, 6, 0.8, 4, 4) == [*sums]
+    assert algorithms.walk(rankings, 2, 6, 0.0, 4, 4)[:3] == ["a", "b", "c"]
+    assert algorithms.walk(rankings, 2, 2, 3.0, 4, 4) == ["x", "b"]
+    assert algorithms.walk(rankings, 2, 4, 0.8, 3, 2) == ["a", "b", "c", "x"]  # the deeper ones do not count: x has 0
+    options = SelectionOptions("walk", k=2, anchors=2, anchor_depth=2, walk_weight=3.0)
+    assert (options.ranking_size, options.concatenations, options.concatenated_size) == (4, 2, 4)
+    assert options.choose(rankings, lambda d1, d2: pytest.fail("a walk has no classifier")) == ["x", "b"]
+
+
 def test_a_score_weight_needs_as_deep_a_ranking_as_there_are_candidates():
     options = SelectionOptions("ranked", k=4, anchor_depth=10, score_weight=4.0)
     assert (options.ranking_size, options.concatenated_size) == (13, 13)
@@ -158,7 +175,7 @@ def problems(draw):
     concatenated = [draw(lists) for _ in ranking]
     k = draw(st.integers(1, 7))
     options = SelectionOptions(
-        method=draw(st.sampled_from(["sm", "qdc", "cis", "cfs", "ranked"])),
+        method=draw(st.sampled_from(["sm", "qdc", "walk", "cis", "cfs", "ranked"])),
         k=k,
         k1=draw(st.none() | st.integers(1, k)),
         depth=draw(st.none() | st.integers(1, 6)),
@@ -171,6 +188,7 @@ def problems(draw):
         keep_first=draw(st.integers(0, k)),
         prior_weight=draw(st.sampled_from([0.0, 0.5])),
         score_weight=draw(st.sampled_from([0.0, 2.0])),
+        walk_weight=draw(st.sampled_from([0.0, 0.5])),
         symmetric=draw(st.none() | st.booleans()),
     )
     random = Random(draw(st.integers(0, 1000)))
