@@ -5,6 +5,7 @@ Shape legend: N questions, R rows.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -19,7 +20,16 @@ from harness.runtime.memo import FOR_STUDY
 
 BASELINE = "SM"
 READING = "seconds/reading"
-COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
+COLUMNS = (
+    "recall %",
+    f"difference to {BASELINE}",
+    "documents",
+    "all found %",
+    "time",
+    "pairs",
+    "oracle %",
+    "gap closed %",
+)
 EQUAL_COLUMNS = ("CFS %", "QDC, cut %", "CFS - QDC, cut, points", "documents", "questions where CFS is not QDC")
 ANSWER_COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:], "steps", "time")
 CASE_COLUMNS = ("selection", "document", "gold", "stage", "why")
@@ -27,7 +37,8 @@ NOTES = """\
 Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with
 every gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over
 questions. Time: retrieval and pair scoring per question, relative to SM, without a reader: what a row needs by itself,
-at the mean time of a search and of a pair, although rows share them here.
+at the mean time of a search and of a pair, although rows share them here. Oracle: the recall of the best k of the
+documents that a row chose or scored. Gap closed: the difference to SM, as a share of the oracle's.
 """
 PAPER_NOTE = """\
 Rows of recall marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder
@@ -88,8 +99,11 @@ def recall_tables(
             Cell(100 * float((recall_N == 1).mean())),
             Cell(seconds / of_sm) if seconds and of_sm else None,
             Cell(float(np.mean([len(row.pairs(n)) for n in known]))),
+            *_beside_oracle(
+                row, questions, known, float(recall_N.mean()), float(recalls_RN[baseline_of[row.k]].mean())
+            ),
         ]
-    of_paper = ("recall", "", "documents", "", "", "")
+    of_paper = ("recall", "", "documents", "", "", "", "", "")
     return {
         k: ReportTable(
             f"recall, k = {k}", f"Recall of gold passages, k = {k}", COLUMNS, own,
@@ -98,6 +112,22 @@ def recall_tables(
         )
         for k, own in cells.items()
     }  # fmt: skip
+
+
+def _beside_oracle(
+    row: Row, questions: Sequence[Question], known: Sequence[int], recall: float, of_sm: float
+) -> list[Cell | None]:
+    """The recall of the best k of the documents chosen or scored, and the share of the way there from SM.
+
+    Empty for a row without scored pairs; the second also where SM has as much as the oracle.
+    """
+    if not any(row.pairs(n) for n in known):
+        return [None, None]
+    scored = [{*row.documents(n), *chain.from_iterable(row.pairs(n))} for n in known]
+    gold = [questions[n].gold_groups for n in known]
+    shares = [min(share_found(own, found), row.k / len(own)) for own, found in zip(gold, scored, strict=True)]
+    oracle = float(np.mean(shares))
+    return [Cell(100 * oracle), Cell(100 * (recall - of_sm) / (oracle - of_sm)) if oracle > of_sm else None]
 
 
 def equal_documents_table(
