@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 from ctypes import byref, c_double, c_uint, c_void_p, cast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pypdfium2 import PdfMatrix, PdfTextPage, raw
 
 from documents.pdf.fonts import base_name, is_bold, is_italic
-from documents.pdf.placement import PlacementMatrix
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfTextPage
 
 MAX_CHARACTERS = 200_000  # of a page; a dense one has 10,000
 _INVISIBLE, _STROKED = (3, 7), (2, 6)  # text rendering modes (PDF 32000-1, table 106)
@@ -41,7 +39,7 @@ class Character(NamedTuple):
     style: CharacterStyle
 
 
-def characters(text: "PdfTextPage", placed: PlacementMatrix) -> Iterator[Character | None]:
+def characters(text: PdfTextPage, placed: PdfMatrix) -> Iterator[Character | None]:
     """Characters of a page; None stands for a blank, a line break, or several of them.
 
     One pdfium call costs about 1 µs, so each character has three; its style is asked for once per text object.
@@ -50,8 +48,6 @@ def characters(text: "PdfTextPage", placed: PlacementMatrix) -> Iterator[Charact
         text: The page's text.
         placed: From the page's own coordinates to those it is shown with.
     """
-    from pypdfium2 import raw
-
     page = text.raw
     edges = [c_double() for _ in range(4)]
     left, right, bottom, top = edges
@@ -74,25 +70,21 @@ def characters(text: "PdfTextPage", placed: PlacementMatrix) -> Iterator[Charact
         yield Character(index, letter, left.value, right.value, bottom.value, top.value, styles[handle])
 
 
-def origin(text: "PdfTextPage", index: int) -> tuple[float, float]:
+def origin(text: PdfTextPage, index: int) -> tuple[float, float]:
     """Where a character's baseline begins, in the page's own coordinates."""
-    from pypdfium2 import raw
-
     x, y = c_double(), c_double()
     raw.FPDFText_GetCharOrigin(text, index, byref(x), byref(y))
     return x.value, y.value
 
 
-def _style(text: "PdfTextPage", index: int, placed: PlacementMatrix) -> CharacterStyle:
+def _style(text: PdfTextPage, index: int, placed: PdfMatrix) -> CharacterStyle:
     """The style of a character's text object."""
-    from pypdfium2 import raw
-
     item = text.get_textobj(index)
     font = item.get_font()
     name = base_name(font.get_base_name())
     matrix = raw.FS_MATRIX()
     raw.FPDFText_GetMatrix(text, index, byref(matrix))
-    drawn = PlacementMatrix(matrix.a, matrix.b, matrix.c, matrix.d, 0, 0).then(placed)
+    drawn = PdfMatrix(matrix.a, matrix.b, matrix.c, matrix.d).multiply(placed)
     size = raw.FPDFText_GetFontSize(text, index) * (drawn.c**2 + drawn.d**2) ** 0.5
     mode = raw.FPDFTextObj_GetTextRenderMode(item)
     color = [c_uint() for _ in range(4)]
@@ -116,7 +108,7 @@ def _turn(right: float, down: float) -> int | None:
     return (0 if right > 0 else 180) if abs(right) > abs(down) else (270 if down > 0 else 90)
 
 
-def _slant(drawn: PlacementMatrix) -> float:
+def _slant(drawn: PdfMatrix) -> float:
     """How far an upright text's ascenders lean, relative to their height.
 
     Fonts without an italic shape are slanted so.

@@ -1,7 +1,8 @@
 """Figures of a page as images, with their captions and what is written in them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfPage
 
 from documents.pdf.clusters import around
 from documents.pdf.figure_areas import PROSE_WORDS, FigureArea, figure_areas
@@ -10,13 +11,10 @@ from documents.pdf.pictures import Pictures
 from documents.pdf.table_lines import cell_text, fragments, lines_of, words_in
 from documents.records import Image
 
-if TYPE_CHECKING:
-    from pypdfium2 import PdfPage
-
 MAX_FIGURES = 50  # of a page
 
 
-def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> list[tuple[Box, Image]]:
+def find_figures(opened: PdfPage, page: Page, taken: Sequence[Box] = ()) -> list[tuple[Box, Image]]:
     """The figures of a page and where they are, with their captions, from the top.
 
     Words in a figure's box are in its caption or its text.

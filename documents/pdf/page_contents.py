@@ -5,7 +5,8 @@ Characters are not kept, so that long files fit in memory.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfPage
 
 from documents.left_out import LeftOut
 from documents.pdf.continued import join_continued, without_repeated, words_of
@@ -18,9 +19,6 @@ from documents.pdf.reading import read
 from documents.pdf.running_headers import names, running, sentences
 from documents.pdf.tables import find_tables, ruled_figures
 from documents.records import Table
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class PageContents:
         return bool(self.pieces or any(self.labels))
 
 
-def page_contents(opened: "PdfPage", number: int, left_out: LeftOut) -> PageContents:
+def page_contents(opened: PdfPage, number: int, left_out: LeftOut) -> PageContents:
     """The contents of a page.
 
     Args:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from ctypes import byref
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from pypdfium2 import PdfMatrix, PdfTextPage, raw
 
 from documents.pdf.characters import Character
 from documents.pdf.page import Box
-from documents.pdf.placement import PlacementMatrix
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfTextPage
+from documents.pdf.placement import placed_box
 
 _BLANK = 0.11  # font sizes between two words; justified text shrinks a blank to 0.16
 _USUAL = 0.05  # font sizes between the letters of a word at most, as a row's median
@@ -31,7 +30,7 @@ class _Placed(NamedTuple):
     begins: bool  # whether pdfium has a blank before it, or the file draws it elsewhere
 
 
-def by_gaps(text: "PdfTextPage", runs: Iterable[list[Character]], placed: PlacementMatrix) -> Iterator[list[Character]]:
+def by_gaps(text: PdfTextPage, runs: Iterable[list[Character]], placed: PdfMatrix) -> Iterator[list[Character]]:
     """Characters of one word each.
 
     Args:
@@ -50,12 +49,10 @@ def by_gaps(text: "PdfTextPage", runs: Iterable[list[Character]], placed: Placem
     yield from _words(text, row)
 
 
-def _room(text: "PdfTextPage", letter: Character, placed: PlacementMatrix) -> Box:
-    from pypdfium2 import raw
-
+def _room(text: PdfTextPage, letter: Character, placed: PdfMatrix) -> Box:
     room = raw.FS_RECTF()
     raw.FPDFText_GetLooseCharBox(text, letter.position, byref(room))
-    return placed.box(room.left, room.bottom, room.right, room.top)
+    return placed_box(placed, room.left, room.bottom, room.right, room.top)
 
 
 def _follows(one: _Placed, other: _Placed) -> bool:
@@ -68,7 +65,7 @@ def _follows(one: _Placed, other: _Placed) -> bool:
     return not other.begins or (level and near)
 
 
-def _words(text: "PdfTextPage", row: Sequence[_Placed]) -> Iterator[list[Character]]:
+def _words(text: PdfTextPage, row: Sequence[_Placed]) -> Iterator[list[Character]]:
     """The words of letters that follow each other."""
     gaps = [other.box.left - one.box.right for one, other in pairwise(row)]
     if not gaps or row[0].letter.style.turn != 0:
@@ -99,10 +96,8 @@ def _is_set_apart(row: Sequence[_Placed], gaps: Sequence[float], usual: float) -
     return alike >= _LIKE * len(gaps) and letters >= _LETTERS * len(row)
 
 
-def _has_blank(text: "PdfTextPage", one: _Placed, other: _Placed) -> bool:
+def _has_blank(text: PdfTextPage, one: _Placed, other: _Placed) -> bool:
     """Whether the file itself has a blank between two letters."""
-    from pypdfium2 import raw
-
     between = range(one.letter.position + 1, other.letter.position)
     return any(raw.FPDFText_IsGenerated(text, at) == 0 for at in between)
 
