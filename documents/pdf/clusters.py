@@ -8,8 +8,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from documents.pdf.page import Box
+from documents.pdf.page import Box, PageWord
 
+BLANK = 0.5  # font sizes; a wider gap is more than a blank between two words
 CELL = 2.0  # points
 MAX_CELLS = 1000  # of a page's side; a poster gets a coarser grid
 
@@ -94,3 +95,14 @@ def around(boxes: Iterable[Box]) -> Box:
     """The smallest box around one or more boxes."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return Box(min(lefts), min(tops), max(rights), max(bottoms))
+
+
+def fragments(line: Iterable[PageWord], gap: float = BLANK) -> list[list[PageWord]]:
+    """Words of a line, from the left, in runs without a gap wider than `gap` font sizes."""
+    parts: list[list[PageWord]] = []
+    for word in line:
+        if parts and word.box.left - parts[-1][-1].box.right <= gap * max(word.size, parts[-1][-1].size):
+            parts[-1].append(word)
+        else:
+            parts.append([word])
+    return parts

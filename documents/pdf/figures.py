@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from pypdfium2 import PdfPage
 
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, fragments
 from documents.pdf.figure_areas import PROSE_WORDS, FigureArea, figure_areas
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.pictures import Pictures
-from documents.pdf.table_lines import cell_text, fragments, lines_of, words_in
+from documents.pdf.table_lines import cell_text, lines_of, words_in
 from documents.records import Image
 
 MAX_FIGURES = 50  # of a page

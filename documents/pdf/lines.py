@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from statistics import median
 from typing import TypeVar
 
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, fragments
 from documents.pdf.fonts import is_monospaced
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.word_text import is_raised, superscript
@@ -79,7 +79,7 @@ def baseline(word: PageWord | Line) -> float:
     return word.box.top + _BASELINE * (word.box.bottom - word.box.top)
 
 
-def fragments(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
+def _pieces(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
     """Words that follow each other on a baseline with no wide gap, with their sub- and superscripts.
 
     From left to right.
@@ -88,7 +88,9 @@ def fragments(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
     file.
     """
     rows = baseline_rows(word for word in words if word.upright)
-    parts = [part for row in rows for part in _parts(sorted(row, key=lambda word: (word.box, word.text)))]
+    parts = [
+        part for row in rows for part in fragments(sorted(row, key=lambda word: (word.box, word.text)), _FRAGMENT_GAP)
+    ]
     return [tuple(part) for part in _with_scripts(parts)]
 
 
@@ -101,18 +103,6 @@ def baseline_rows(words: Iterable[Written]) -> list[list[Written]]:
         else:
             rows.append([word])
     return rows
-
-
-def _parts(row: list[PageWord]) -> list[list[PageWord]]:
-    """A row, from the left, cut at wide gaps."""
-    parts = [[row[0]]]
-    for word in row[1:]:
-        before = parts[-1][-1]
-        if word.box.left - before.box.right > _FRAGMENT_GAP * max(word.size, before.size):
-            parts.append([word])
-        else:
-            parts[-1].append(word)
-    return parts
 
 
 def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
@@ -143,7 +133,7 @@ def page_lines(page: Page) -> list[Line]:
     `reading.read` joins them in reading order.
     """
     rules = sorted(rule.box for rule in page.rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
-    found = [_line(part, page.number, rules) for part in fragments(page.words)]
+    found = [_line(part, page.number, rules) for part in _pieces(page.words)]
     turned: list[list[PageWord]] = []
     for word in (word for word in page.words if not word.upright):
         if not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size:

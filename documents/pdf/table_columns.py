@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from documents.pdf.table_lines import Line, font_size, fragments
+from documents.pdf.clusters import fragments
+from documents.pdf.table_lines import Line, font_size
 
 GAP = 0.7  # font sizes between two columns, where three lines or more agree
 GAP_OF_FEW = 1.1  # font sizes, where fewer lines do

@@ -9,7 +9,6 @@ from documents.pdf.page import Box, PageWord
 from documents.pdf.word_text import is_raised, superscript
 
 SAME_LINE = 0.5  # of the lower word's height that words on one line share; sub- and superscripts do
-BLANK = 0.5  # font sizes; a wider gap is more than a blank between two words
 NO_BLANK = 0.08  # font sizes; parts of a word that the file draws apart
 
 Line = list[PageWord]  # from the left
@@ -41,17 +40,6 @@ def lines_of(words: Iterable[PageWord]) -> list[Line]:
         tops.append(top)
         bottoms.append(bottom)
     return [sorted(line, key=lambda word: word.box.left) for line in lines]
-
-
-def fragments(line: Line, gap: float = BLANK) -> list[Line]:
-    """A line's words in runs without a gap wider than `gap` font sizes."""
-    parts: list[Line] = []
-    for word in line:
-        if parts and word.box.left - parts[-1][-1].box.right <= gap * max(word.size, parts[-1][-1].size):
-            parts[-1].append(word)
-        else:
-            parts.append([word])
-    return parts
 
 
 def cell_text(words: Iterable[PageWord]) -> str:

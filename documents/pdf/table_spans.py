@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 
+from documents.pdf.clusters import fragments
 from documents.pdf.page import Box, PageWord
 from documents.pdf.table_columns import cells_of, column_at
-from documents.pdf.table_lines import Line, cell_text, fragments, lines_of
+from documents.pdf.table_lines import Line, cell_text, lines_of
 from documents.pdf.table_rows import TableRow
 
 NEAR = 3.0  # points between a rule and the border of cells that it draws

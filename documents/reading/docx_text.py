@@ -15,8 +15,8 @@ from documents.raised import lowered, note_mark, raised
 from documents.reading.docx_styles import Styles, number_of, value
 from documents.reading.html_tables import MAX_CELLS
 from documents.reading.symbol_fonts import text_of_font, unicode_of
-from documents.reading.written_numbers import written
 from documents.records import Table
+from documents.written_numbers import written
 
 _FALLBACK = (
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says the same again for old programs

@@ -28,8 +28,8 @@ from documents.reading.html_tables import is_layout, read_table
 from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
 from documents.reading.outline import titled
 from documents.reading.text_encoding import decoded
-from documents.reading.written_numbers import written
 from documents.records import Block, Document, Heading, Image, Paragraph
+from documents.written_numbers import written
 
 _LISTS = names("ul ol dl")
 _DIVISIONS = names(  # of DocBook, whose headings do not always say their level
