@@ -8,6 +8,8 @@ from typing import NamedTuple
 from pypdfium2 import PdfMatrix, PdfTextPage, raw
 
 from documents.pdf.fonts import base_name, is_bold, is_italic
+from documents.pdf.page import Box
+from documents.pdf.placement import placed_box
 
 MAX_CHARACTERS = 200_000  # of a page; a dense one has 10,000
 _INVISIBLE, _STROKED = (3, 7), (2, 6)  # text rendering modes (PDF 32000-1, table 106)
@@ -37,37 +39,42 @@ class Character(NamedTuple):
     bottom: float
     top: float
     style: CharacterStyle
+    room: Box  # its place in its line, with the space around its ink; as the page is shown
+    blank: int  # before it: 0 none, 1 one that pdfium has made, 2 one of the file
 
 
-def characters(text: PdfTextPage, placed: PdfMatrix) -> Iterator[Character | None]:
-    """Characters of a page; None stands for a blank, a line break, or several of them.
+def characters(text: PdfTextPage, placed: PdfMatrix) -> Iterator[Character]:
+    """Characters of a page without blanks and line breaks.
 
-    One pdfium call costs about 1 µs, so each character has three; its style is asked for once per text object.
+    One pdfium call costs about 1 µs, so each character has four; its style is asked for once per text object.
 
     Args:
         text: The page's text.
         placed: From the page's own coordinates to those it is shown with.
     """
     page = text.raw
-    edges = [c_double() for _ in range(4)]
+    edges, room = [c_double() for _ in range(4)], raw.FS_RECTF()
     left, right, bottom, top = edges
     references = [byref(edge) for edge in edges]
     unicode_of, object_of, box_of = raw.FPDFText_GetUnicode, raw.FPDFText_GetTextObject, raw.FPDFText_GetCharBox
     styles: dict[int | None, CharacterStyle] = {}
+    blank = 0
     for index in range(min(text.count_chars(), MAX_CHARACTERS)):
         code = unicode_of(page, index)
-        if (code <= 0x20 and code != 0x02) or code == 0xA0:
-            yield None
-            continue
-        handle = cast(object_of(page, index), c_void_p).value
-        if handle is None:  # made by pdfium: a hyphen at a line's end has its object
-            yield None
+        is_blank = (code <= 0x20 and code != 0x02) or code == 0xA0
+        handle = None if is_blank else cast(object_of(page, index), c_void_p).value
+        if handle is None:  # a blank, or made by pdfium: a hyphen at a line's end has its object
+            blank = max(blank, 1 if raw.FPDFText_IsGenerated(page, index) else 2)
             continue
         if handle not in styles:
             styles[handle] = _style(text, index, placed)
         box_of(page, index, *references)
+        raw.FPDFText_GetLooseCharBox(page, index, byref(room))
         letter = "-" if code == 0x02 else chr(code) if code < 0x110000 else "\ufffd"
-        yield Character(index, letter, left.value, right.value, bottom.value, top.value, styles[handle])
+        place = placed_box(placed, room.left, room.bottom, room.right, room.top)
+        ink = (left.value, right.value, bottom.value, top.value)
+        yield Character(index, letter, *ink, styles[handle], place, blank)
+        blank = 0
 
 
 def origin(text: PdfTextPage, index: int) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """A page of a PDF file as words, by pdfium: characters joined to words, doubled and invisible text left out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -12,14 +12,13 @@ from pypdfium2 import PdfMatrix, PdfPage, PdfTextPage
 from documents.left_out import LeftOut
 from documents.pdf.characters import Character, characters, origin
 from documents.pdf.drawn_objects import drawn_objects
-from documents.pdf.initials import LARGER, join_initials
+from documents.pdf.initials import join_initials
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.placement import placed_box, placement, visible_area
-from documents.pdf.word_gaps import by_gaps
+from documents.pdf.word_gaps import words
 from documents.pdf.word_text import is_raised, superscript, word_text
 
 ASCENT, DESCENT = 0.8, 0.2  # of a word's box above and below its baseline, in font sizes: the same for all fonts
-_GAP = 0.45  # font sizes between two characters' ink that no word has within it
 _MIN_SIZE = 2.0  # points; a font said to be smaller is a Type 3 font whose size is hidden in its own matrix
 _SHADOW = 0.15  # font sizes by which a word drawn again is displaced at most
 _MOST_OUTSIDE = 1 / 3  # of a page's letters; where more are outside of a page that is not cropped, its box is wrong
@@ -64,7 +63,7 @@ def _found(page: PdfPage) -> list["_Found"]:
     """Words of a page as it is shown."""
     placed = placement(page)
     with closing(page.get_textpage()) as text:
-        return [_word(text, run, placed) for run in by_gaps(text, _runs(characters(text, placed)), placed)]
+        return [_word(text, run, placed) for run in words(characters(text, placed))]
 
 
 def _outside(page: PdfPage, found: Iterable["_Found"]) -> tuple[Box, str]:
@@ -92,32 +91,6 @@ def _common_turn(found: Iterable["_Found"]) -> int:
     for item in found:
         turns[item.turn] += len(item.word.text) if item.visible else 0
     return next((turn for turn, letters in turns.items() if turn and letters >= _TURNED * turns.total()), 0)
-
-
-def _runs(letters: Iterable[Character | None]) -> Iterator[list[Character]]:
-    """Characters of one word each: between blanks, drawn one after the other on one line."""
-    run: list[Character] = []
-    for letter in letters:
-        if run and (letter is None or _apart(run[-1], letter)):
-            yield run
-            run = []
-        if letter is not None:
-            run.append(letter)
-    if run:
-        yield run
-
-
-def _apart(one: Character, other: Character) -> bool:
-    """Whether two characters that follow each other in the file belong to different words."""
-    if one.style.turn != other.style.turn or one.style.visible != other.style.visible:
-        return True
-    size = max(one.style.size, other.style.size, other.top - other.bottom)
-    if one.style is not other.style:
-        small, large = sorted((one.style.size, other.style.size))
-        if large >= LARGER * small and abs(one.bottom - other.bottom) > 0.5 * small:  # an initial
-            return True
-    gap = max(other.left - one.right, one.left - other.right, other.bottom - one.top, one.bottom - other.top)
-    return gap > _GAP * size
 
 
 @dataclass(slots=True)
