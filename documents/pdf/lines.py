@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from documents.pdf.clusters import around, fragments
 from documents.pdf.fonts import is_monospaced
-from documents.pdf.page import Box, Page, PageWord
+from documents.pdf.page import Box, PageWord, Rule
 from documents.pdf.word_text import is_raised, superscript
 from documents.records import Image, Table
 
@@ -127,19 +127,19 @@ def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
     return [sorted(part, key=lambda word: (word.box.left, word.box, word.text)) for part in kept]
 
 
-def page_lines(page: Page) -> list[Line]:
-    """Pieces of lines of a page: words that follow each other without a wide gap.
+def page_lines(words: Sequence[PageWord], page: int, rules: Iterable[Rule] = ()) -> list[Line]:
+    """Pieces of lines of a page, by its words and rules: words that follow each other without a wide gap.
 
     `reading.read` joins them in reading order.
     """
-    rules = sorted(rule.box for rule in page.rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
-    found = [_line(part, page.number, rules) for part in _pieces(page.words)]
+    underscores = sorted(rule.box for rule in rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
+    found = [_line(part, page, underscores) for part in _pieces(words)]
     turned: list[list[PageWord]] = []
-    for word in (word for word in page.words if not word.upright):
+    for word in (word for word in words if not word.upright):
         if not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size:
             turned.append([])
         turned[-1].append(word)
-    return [*found, *(_line(part, page.number, ()) for part in turned)]
+    return [*found, *(_line(part, page, ()) for part in turned)]
 
 
 def _monospaced(words: Iterable[PageWord]) -> bool:
