@@ -89,7 +89,7 @@ def _shares(kind: str, data: bytes, document: Document) -> dict[str, float]:
     """The shares of text that the reading of a PDF file lost, invented and tore, compared with the file's own order."""
     if kind != "pdf":
         return {}
-    from documents.reading.pdf_reading import raw_text
+    from documents.reading.raw_text import raw_text
 
     return shares(raw_text(data), plain_text(document)[0])
 

@@ -37,8 +37,8 @@ def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int =
     """
     broken: list[int] = []
     left_out = LeftOut()
-    with closing(_open(data, name)) as file:
-        found = _each_page(file, max_pages, left_out, broken, lambda page, at: page_contents(page, at, left_out))
+    with closing(open_pdf(data, name)) as file:
+        found = each_page(file, max_pages, left_out, broken, lambda page, at: page_contents(page, at, left_out))
         pages = list(found)
         scanned = [page.number for page in pages if page.has_bitmaps and not page.has_text]
         for numbers in ranges(scanned):
@@ -54,25 +54,7 @@ def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int =
         return normalized(Document(name, title, tuple(blocks), len(file), left_out.lines))
 
 
-def raw_text(data: bytes, max_pages: int = MAX_PAGES) -> str:
-    """The text of the first pages as pdfium gives it, form fields and notes too, without any reading of its layout.
-
-    Conversions are measured against it.  Pages that cannot be read have none.
-
-    Args:
-        data: A PDF file that can be opened.
-        max_pages: Number of pages.
-    """
-
-    def text_of(page: PdfPage, number: int) -> str:
-        with closing(page.get_textpage()) as text:
-            return text.get_text_bounded()
-
-    with closing(_open(data, "")) as file:
-        return "\n".join(_each_page(file, max_pages, LeftOut(), [], text_of))
-
-
-def _each_page(
+def each_page(
     file: PdfDocument, most: int, left_out: LeftOut, broken: list[int], read: Callable[[PdfPage, int], Read]
 ) -> Iterator[Read]:
     """What is read of each of the first pages; `broken` gets the numbers of those that cannot be."""
@@ -84,7 +66,7 @@ def _each_page(
             broken.append(number)
 
 
-def _open(data: bytes, name: str) -> PdfDocument:
+def open_pdf(data: bytes, name: str) -> PdfDocument:
     """An open PDF file, and its form."""
     try:
         file = PdfDocument(data)

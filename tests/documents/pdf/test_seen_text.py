@@ -10,7 +10,8 @@ from documents.markdown_writing import to_markdown
 from documents.pdf.hyphenation import joined
 from documents.pdf.margin_notes import margin_notes
 from documents.pdf.page import Box
-from documents.reading.pdf_reading import parse_pdf, raw_text
+from documents.reading.pdf_reading import parse_pdf
+from documents.reading.raw_text import raw_text
 from documents.records import Heading
 from documents.segments.chunking import plain_text
 from tests.helpers.pdf_pages import Draw, both, pdf, text_page
