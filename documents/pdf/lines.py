@@ -116,7 +116,7 @@ def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
         for host in (host for _, host in tops[first:end] if size < _SCRIPT_SIZE * parts[host][0].size):
             box, gap = boxes[host], _SCRIPT_GAP * parts[host][0].size
             beside = box.left - gap <= small.right and small.left <= box.right + gap
-            if beside and min(box.bottom, small.bottom) - max(box.top, small.top) > 0.3 * size:
+            if beside and box.shared_height(small) > 0.3 * size:
                 home[at] = host
                 break
     for at, host in home.items():

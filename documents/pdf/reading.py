@@ -69,8 +69,7 @@ def _running(piece: Line) -> bool:
 
 def _beside(one: Line, other: Line) -> bool:
     """Whether two pieces are of one line: they overlap half their height, and stand beside each other."""
-    low, high = min(one.box.bottom, other.box.bottom), max(one.box.top, other.box.top)
-    if low - high <= 0.5 * min(one.box.bottom - one.box.top, other.box.bottom - other.box.top):
+    if one.box.shared_height(other.box) <= 0.5 * min(one.box.height, other.box.height):
         return False
     return min(one.box.right, other.box.right) - max(one.box.left, other.box.left) < _OVERLAP
 

@@ -27,18 +27,12 @@ def words_outside(words: Iterable[PageWord], boxes: Sequence[Box]) -> list[PageW
 def lines_of(words: Iterable[PageWord]) -> list[Line]:
     """Words in lines, from the top."""
     lines: list[Line] = []
-    tops: list[float] = []
-    bottoms: list[float] = []
     for word in sorted(words, key=lambda word: (word.box.middle, word.box.left)):
-        top, bottom = word.box.top, word.box.bottom
-        if lines:
-            shared = min(bottoms[-1], bottom) - max(tops[-1], top)
-            if shared >= SAME_LINE * min(bottoms[-1] - tops[-1], bottom - top):
-                lines[-1].append(word)
-                continue
-        lines.append([word])
-        tops.append(top)
-        bottoms.append(bottom)
+        box, first = word.box, lines[-1][0].box if lines else None
+        if first and first.shared_height(box) >= SAME_LINE * min(first.height, box.height):
+            lines[-1].append(word)
+        else:
+            lines.append([word])
     return [sorted(line, key=lambda word: word.box.left) for line in lines]
 
 

@@ -5,6 +5,7 @@ Text, fonts and drawn lines give headings, paragraphs, tables and images.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import groupby
 from typing import TypeVar
 
 from pypdfium2 import PdfDocument, PdfiumError, PdfPage, raw
@@ -84,10 +85,6 @@ def open_pdf(data: bytes, name: str) -> PdfDocument:
 
 def ranges(pages: Sequence[int]) -> list[str]:
     """Numbers in rising order as "page 3" and "pages 5-9"."""
-    found: list[list[int]] = []
-    for page in pages:
-        if found and page == found[-1][-1] + 1:
-            found[-1].append(page)
-        else:
-            found.append([page])
-    return [f"page {run[0]}" if len(run) == 1 else f"pages {run[0]}-{run[-1]}" for run in found]
+    runs = (list(run) for _, run in groupby(enumerate(pages), lambda counted: counted[1] - counted[0]))
+    spans = ((run[0][1], run[-1][1]) for run in runs)
+    return [f"page {first}" if first == last else f"pages {first}-{last}" for first, last in spans]
