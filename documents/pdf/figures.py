@@ -36,7 +36,7 @@ def find_figures(opened: PdfPage, page: Page, taken: Sequence[Box] = ()) -> list
         caption = area.caption.text if area.caption else ""
         box = around([area.box, area.caption.box]) if area.caption else area.box
         written = [*words_in(page.words, area.box), *_names_of_axes(page, area)]
-        found.append((box, Image(picture.data, picture.suffix, caption, _text(written), page.number)))
+        found.append((box, Image(*picture, caption, _text(written), page.number)))
     return found
 
 

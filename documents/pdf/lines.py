@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from statistics import median
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from documents.pdf.clusters import around, fragments
 from documents.pdf.fonts import is_monospaced
@@ -48,13 +48,14 @@ class Line:
     lead: int = 0  # characters at its beginning that are bold, or have a number and are italic, if the rest is not
     is_run_in: bool = False  # whether it is a heading that text followed on the same line
     upright: bool = True  # whether it runs from left to right
-    is_running: bool = False  # whether it is of a sentence that repeats on other pages
-    is_marginal: bool = False  # whether it is of a note in the margin
+    beside: Literal["", "running", "margin"] = (
+        ""  # of a sentence that repeats on other pages, or of a note in the margin
+    )
 
     @property
     def is_aside(self) -> bool:
         """Whether it stands beside the text: it is no part of its paragraphs and no heading."""
-        return self.is_running or self.is_marginal or not self.upright
+        return self.beside != "" or not self.upright
 
     @property
     def baseline(self) -> float:

@@ -32,11 +32,6 @@ class PageContents:
     labels: tuple[tuple[Line, ...], ...]  # pieces of the text in each of them
     has_bitmaps: bool
 
-    @property
-    def has_text(self) -> bool:
-        """Whether anything is written on the page."""
-        return bool(self.pieces or any(self.labels))
-
 
 def page_contents(opened: PdfPage, number: int, left_out: LeftOut) -> PageContents:
     """The contents of a page.
@@ -84,7 +79,7 @@ def in_reading_order(pages: Sequence[PageContents], left_out: LeftOut) -> list[L
     by_page: dict[int, list[Line]] = {page.number: [] for page in pages}
     for at, piece in enumerate(pieces):
         if at in once:
-            by_page[piece.page].append(replace(piece, is_running=True))
+            by_page[piece.page].append(replace(piece, beside="running"))
         elif at in runs:
             named = "running headers and footers" if names(piece) else "page numbers"
             left_out.text(f"{named} left out", piece.text)

@@ -4,7 +4,7 @@ A bitmap's own JPEG data where it is shown as it is, else a rendering of the are
 """
 
 import io
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from PIL import Image, UnidentifiedImageError
 from pypdfium2 import PdfImage, PdfiumError, PdfPage, raw
@@ -21,11 +21,7 @@ MAX_BYTES = 4_000_000  # of a JPEG that is taken as it is
 SAME_PLACE = 1.0  # points
 
 
-class Picture(NamedTuple):
-    """A picture's file."""
-
-    data: bytes
-    suffix: Literal[".png", ".jpg"]
+Picture = tuple[bytes, Literal[".png", ".jpg"]]  # a file, and its suffix
 
 
 class Pictures:
@@ -51,7 +47,7 @@ class Pictures:
         image = item.item
         longer = max(image.get_px_size())
         if longer <= MAX_PIXELS and _is_upright(item) and (data := _jpeg(image)):
-            return Picture(data, ".jpg")
+            return data, ".jpg"
         return self.rendered(box, min(longer / max(box.width, box.height, 1.0), LARGEST_SCALE))
 
     def rendered(self, box: Box, scale: float = DRAWING_SCALE) -> Picture | None:
@@ -71,7 +67,7 @@ class Pictures:
             return None
         data = io.BytesIO()
         picture.save(data, "PNG")
-        return Picture(data.getvalue(), ".png")
+        return data.getvalue(), ".png"
 
     def _object(self, box: Box) -> PageObject | None:
         """The topmost bitmap that is shown in a box and not clipped."""

@@ -59,7 +59,7 @@ def _put(note: Sequence[Line], items: list[Line | Placed]) -> None:
     box = around([line.box for line in note])
     beside = [at for at, item in enumerate(items) if item.box.top < note[0].box.bottom and item.box.bottom > box.top]
     at = max(beside, default=-1) + 1
-    items[at:at] = [replace(line, left=box.left, right=box.right, is_marginal=True) for line in note]
+    items[at:at] = [replace(line, left=box.left, right=box.right, beside="margin") for line in note]
 
 
 def _running(piece: Line) -> bool:

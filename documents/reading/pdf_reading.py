@@ -41,7 +41,7 @@ def parse_pdf(data: bytes, name: str, use_outline: bool = True, max_pages: int =
     with closing(open_pdf(data, name)) as file:
         found = each_page(file, max_pages, left_out, broken, lambda page, at: page_contents(page, at, left_out))
         pages = list(found)
-        scanned = [page.number for page in pages if page.has_bitmaps and not page.has_text]
+        scanned = [page.number for page in pages if page.has_bitmaps and not (page.pieces or any(page.labels))]
         for numbers in ranges(scanned):
             left_out.append(f"{numbers}: no text (scanned?)")
         for numbers in ranges(broken):
