@@ -88,10 +88,7 @@ def torn(source: str, result: str) -> float:
 
 def _runs(of_text: list[str], in_a_row: int) -> Counter[tuple[str, ...]]:
     """All runs of so many words; a shorter text is one run."""
-    if not of_text:
-        return Counter()
-    length = min(in_a_row, len(of_text))
-    return Counter(tuple(of_text[start : start + length]) for start in range(len(of_text) - length + 1))
+    return Counter(zip(*(of_text[start:] for start in range(min(in_a_row, len(of_text)))), strict=False))
 
 
 def _missing(total: int, common: int) -> float:

@@ -42,6 +42,20 @@ def note_mark(text: str) -> str:
     return f" [{text}]" if text else ""
 
 
+def in_line(script: str, text: str, before: str) -> str:
+    """A text in its line: "sup", "sub", "over" (under a stroke), "note" (it calls one), else as it is; see `raised`."""
+    match script:
+        case "sup":
+            return raised(text, before)
+        case "sub":
+            return lowered(text)
+        case "over":
+            return f"/{text}"
+        case "note":
+            return note_mark(text)
+    return text
+
+
 def _moved(text: str, signs: dict[str, str], sign: str) -> str:
     if _SENTENCE.match(text):
         return f" {text} "

@@ -34,7 +34,7 @@ def save_document(folder: Path, document: Document, markdown: str, about: dict[s
     """
     for block in document.blocks:
         if isinstance(block, Image) and not (folder / IMAGES / block.file).exists():
-            write_atomically(folder / IMAGES / block.file, partial(_write_bytes, block.data))
+            write_atomically(folder / IMAGES / block.file, partial(Path.write_bytes, data=block.data))
     write_text(folder / MARKDOWN, markdown)
     head = {**about, "name": document.name, "title": document.title, "pages": document.pages}
     head |= {"left_out": document.left_out, "blocks": len(document.blocks)}
@@ -74,10 +74,6 @@ def read_rows(file: Path) -> list[Any]:
     if checksum != b"%08x" % zlib.crc32(text) or not text:
         raise ValueError(f"{file} is damaged")
     return [json.loads(line) for line in text.splitlines()]
-
-
-def _write_bytes(data: bytes, path: Path) -> None:
-    path.write_bytes(data)
 
 
 def _row(block: Block) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 import hashlib
 import os
 import stat
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from common.errors import DataError
 from common.progress import in_bytes
-from documents.reading.file_types import BLANK, SUFFIXES, FileType, file_type, named_type
+from documents.reading.file_types import BLANK, FileType, file_type, named_type
 
 NO_DOCUMENT = "no PDF, HTML, DOCX or Markdown file"
 _BLOCK_BYTES = 2**20
@@ -16,11 +16,6 @@ _ZIP = b"PK\x03\x04"
 
 class NoDocumentError(DataError):
     """The file is of another type."""
-
-
-def is_named_document(name: str) -> bool:
-    """Whether a file's name is that of a document: then it is an error if it cannot be read."""
-    return PurePosixPath(name).suffix.lower() in SUFFIXES
 
 
 def digest(path: Path, name: str, max_mebibytes: int) -> tuple[str, FileType]:
@@ -43,7 +38,7 @@ def digest(path: Path, name: str, max_mebibytes: int) -> tuple[str, FileType]:
             if not stat.S_ISREG(about.st_mode):
                 raise NoDocumentError("no regular file")
             block = opened.read(_BLOCK_BYTES)
-            if not is_named_document(name) and not _begins_like_document(block, name):
+            if named_type(name) is None and not _begins_like_document(block, name):
                 raise NoDocumentError(NO_DOCUMENT)
             if about.st_size > max_mebibytes * 2**20:
                 raise DataError(

@@ -6,9 +6,10 @@ from typing import Any
 from common.errors import ArtifactError, DataError, UserError
 from common.killable import CallError, Killable
 from documents.folder.cache import CachedDocument, ConversionCache
-from documents.folder.content import NoDocumentError, digest, is_named_document
+from documents.folder.content import NoDocumentError, digest
 from documents.folder.options import ReadingLimits
 from documents.folder.report import DocumentRow
+from documents.reading.file_types import named_type
 from documents.reading.linked_images import LinkedImages
 
 _TRIES = 3  # for a document that changes while it is read
@@ -36,7 +37,7 @@ class DocumentReader:
         except NoDocumentError as error:
             row.fail(str(error), is_document=False)
         except DataError as error:
-            row.fail(str(error), is_named_document(row.name))
+            row.fail(str(error), named_type(row.name) is not None)
         return not row.why
 
     def read(self, row: DocumentRow) -> CachedDocument | None:
@@ -61,7 +62,7 @@ class DocumentReader:
                     continue
                 about, why = entry.about(linked), reply.get("why", "")
             if about is None:
-                row.fail(why or "what was read of it was lost again", is_named_document(row.name))
+                row.fail(why or "what was read of it was lost again", named_type(row.name) is not None)
                 return None
             row.about = about
             if not sum(about["segments"].values()):

@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any
 from common.errors import UserError
 from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from common.records import TEXT_VERSION
-from documents.reading.file_types import READING_VERSIONS, FileType
+from documents.reading.file_types import PACKAGES, READING_VERSIONS, FileType
 from documents.records import Document
 from documents.segments.augmentation import MAX_WORDS, Cascade
 
 SECONDS, MEBIBYTES = 600.0, 2048  # of CPU time and memory that one document may take; most take seconds and 200 MiB
 OVERLAP_WORDS = 40  # of chunks
-_PACKAGES: dict[FileType, tuple[str, ...]] = {  # that read documents of a type
-    "pdf": ("pypdfium2", "pillow"), "docx": ("python-docx", "lxml", "pillow"), "html": ("lxml", "pillow"),
-    "markdown": ("markdown-it-py", "lxml", "pillow"), "text": (),
-}  # fmt: skip
 NO_REPLY = "no reply ("  # in a line of `left_out`: the document is given to the pass again the next time
 _MAX_WORKERS = 8
 _MAX_SECONDS, _MAX_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
@@ -69,7 +65,7 @@ class ConversionOptions:
 
 def versions(kind: FileType) -> dict[str, str]:
     """How documents of a type are read: with another version of the rules or of a package they are read again."""
-    packages = {name: _version(name) for name in _PACKAGES[kind]}
+    packages = {name: _version(name) for name in PACKAGES[kind].values()}
     return {"type": kind, "reading": str(READING_VERSIONS[kind]), "texts": str(TEXT_VERSION), **packages}
 
 

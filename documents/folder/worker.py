@@ -24,7 +24,6 @@ from documents.normal_form import title_of
 from documents.reading.any_file import read_document
 from documents.reading.file_types import file_type
 from documents.reading.linked_images import LinkedImages
-from documents.reading.raw_text import raw_text
 from documents.records import Document, Heading, Image, Table
 from documents.segments.augmentation import passages, segments
 from documents.segments.chunking import fixed_chunks, plain_text
@@ -90,9 +89,9 @@ def _shares(kind: str, data: bytes, document: Document) -> dict[str, float]:
     """The shares of text that the reading of a PDF file lost, invented and tore, compared with the file's own order."""
     if kind != "pdf":
         return {}
-    from documents.reading.pdf_reading import MAX_PAGES
+    from documents.reading.raw_text import raw_text
 
-    return shares(raw_text(data, MAX_PAGES), plain_text(document)[0])
+    return shares(raw_text(data), plain_text(document)[0])
 
 
 def _counts(document: Document) -> dict[str, int]:

@@ -7,20 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from documents.manuals import asking_one, asking_several
+from documents.manuals.asking_one import calculation, choice, descriptive, image, table
+from documents.manuals.asking_several import across, comparison
 from documents.manuals.manual import Manual
 from documents.manuals.questions import Draws, LibraryQuestion
 
 QUESTIONS = {"test": 64, "validation": 32}  # of each kind
-KINDS: dict[str, Callable[[Draws, Manual], LibraryQuestion]] = {
-    "descriptive": asking_one.descriptive,
-    "choice": asking_one.choice,
-    "table": asking_one.table,
-    "comparison": asking_several.comparison,
-    "across": asking_several.across,
-    "calculation": asking_one.calculation,
-    "image": asking_one.image,
-}
+_DRAWN = (descriptive, choice, table, comparison, across, calculation, image)
+KINDS: dict[str, Callable[[Draws, Manual], LibraryQuestion]] = {draw.__name__: draw for draw in _DRAWN}
 
 
 def ask(manuals: Sequence[Manual], split: str, random: Random) -> list[LibraryQuestion]:

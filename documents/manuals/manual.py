@@ -69,16 +69,11 @@ class Manual:
 
 
 def _truth(block: ManualBlock) -> dict:
-    match block.kind:
-        case "heading":
-            about = {"kind": "heading", "level": block.level, "text": block.text}
-        case "table":
-            about = {"kind": "table", "caption": block.text, "header_rows": 1, "rows": block.rows}
-        case "figure":
-            about = {"kind": "image", "caption": block.text, "labels": [cell for row in block.rows for cell in row]}
-        case "steps":
-            text = "\n".join(f"{number}. {row[0]}" for number, row in enumerate(block.rows, 1))
-            about = {"kind": "paragraph", "text": text}
-        case _:
-            about = {"kind": "paragraph", "text": block.text}
-    return about | {"page": block.pages[0]}
+    steps = "\n".join(f"{number}. {row[0]}" for number, row in enumerate(block.rows, 1))
+    shown: dict[str, dict] = {
+        "heading": {"kind": "heading", "level": block.level, "text": block.text},
+        "table": {"kind": "table", "caption": block.text, "header_rows": 1, "rows": block.rows},
+        "figure": {"kind": "image", "caption": block.text, "labels": [cell for row in block.rows for cell in row]},
+        "steps": {"kind": "paragraph", "text": steps},
+    }
+    return shown.get(block.kind, {"kind": "paragraph", "text": block.text}) | {"page": block.pages[0]}

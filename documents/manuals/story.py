@@ -75,10 +75,6 @@ class Story:
 
     def _flowables_of(self, block: ManualBlock) -> list[Flowable]:
         match block.kind:
-            case "heading":
-                return [self._paragraph(block.text, self.styles.heads[block.level - 1], block)]
-            case "warning":
-                return [self._paragraph(block.text, self.styles.warning, block)]
             case "steps":
                 steps = enumerate(step for (step,) in block.rows)
                 style = self.styles.step
@@ -89,8 +85,9 @@ class Story:
                 figure = draw(block, self.style, self.column, self.random)
                 figure.hAlign = "CENTER"
                 return [KeepTogether([Spacer(1, 4), figure, self._paragraph(block.text, self.styles.under, block)])]
-            case _:
-                return [self._paragraph(block.text, self.styles.text, block)]
+            case kind:
+                styles = {"heading": self.styles.heads[block.level - 1], "warning": self.styles.warning}
+                return [self._paragraph(block.text, styles.get(kind, self.styles.text), block)]
 
     def _table(self, block: ManualBlock) -> list[Flowable]:
         """The table, which may go on on the next page if it is long, with its caption above."""

@@ -9,12 +9,12 @@ has a header that stands out, or at least three columns that are all aligned.
 from collections.abc import Iterable, Sequence
 
 from documents.pdf.captions import assign_captions
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, fragments
 from documents.pdf.columns import ColumnPiece, reading_order
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.ruled_tables import area_of, is_horizontal
 from documents.pdf.table_columns import cells_of, column_ends
-from documents.pdf.table_lines import Line, font_size, fragments, lines_of, words_outside
+from documents.pdf.table_lines import Line, font_size, lines_of, words_outside
 from documents.pdf.table_reader import Area
 from documents.pdf.table_rows import records
 from documents.pdf.tabular import is_prose, is_tabular

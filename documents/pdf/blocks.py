@@ -71,10 +71,9 @@ class _Writer:
 
 
 def _is_one_note(last: Line, line: Line) -> bool:
-    if line.is_marginal and last.is_marginal:
+    if line.beside == last.beside == "margin":
         return (last.left, last.right, last.page) == (line.left, line.right, line.page)
-    alike = (last.upright, last.is_running, last.is_marginal) == (line.upright, line.is_running, line.is_marginal)
-    return alike and line.upright and not begins_note(line)
+    return last.beside == line.beside and last.upright and line.upright and not begins_note(line)
 
 
 def blocks(

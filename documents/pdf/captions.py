@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, fragments
 from documents.pdf.page import Box, PageWord
-from documents.pdf.table_lines import Line, cell_text, fragments, lines_of, words_outside
+from documents.pdf.table_lines import Line, cell_text, lines_of, words_outside
 
 Kind = Literal["table", "figure"]
 

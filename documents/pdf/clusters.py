@@ -4,13 +4,16 @@ The time grows with the page's area, hardly with their number.
 """
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from documents.pdf.page import Box
+from documents.pdf.page import Box, PageWord
 
+BLANK = 0.5  # font sizes; a wider gap is more than a blank between two words
 CELL = 2.0  # points
+_RUN = re.compile("1+")
 MAX_CELLS = 1000  # of a page's side; a poster gets a coarser grid
 
 
@@ -71,18 +74,7 @@ def _marked(cells: list[tuple[int, ...]]) -> list[int]:
 
 def _runs(rows: list[int]) -> list[list[tuple[int, int]]]:
     """The runs of marked cells in each row, from a first cell to before an end."""
-    found: list[list[tuple[int, int]]] = []
-    for bits in rows:
-        row: list[tuple[int, int]] = []
-        end = 0
-        while bits:
-            start = end + (bits & -bits).bit_length() - 1
-            bits >>= start - end
-            length = (~bits & bits + 1).bit_length() - 1
-            end, bits = start + length, bits >> length
-            row.append((start, end))
-        found.append(row)
-    return found
+    return [[run.span() for run in _RUN.finditer(f"{bits:b}"[::-1])] for bits in rows]
 
 
 def joined(boxes: Sequence[Box], reach: float) -> list[Box]:
@@ -94,3 +86,14 @@ def around(boxes: Iterable[Box]) -> Box:
     """The smallest box around one or more boxes."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return Box(min(lefts), min(tops), max(rights), max(bottoms))
+
+
+def fragments(line: Iterable[PageWord], gap: float = BLANK) -> list[list[PageWord]]:
+    """Words of a line, from the left, in runs without a gap wider than `gap` font sizes."""
+    parts: list[list[PageWord]] = []
+    for word in line:
+        if parts and word.box.left - parts[-1][-1].box.right <= gap * max(word.size, parts[-1][-1].size):
+            parts[-1].append(word)
+        else:
+            parts.append([word])
+    return parts

@@ -8,7 +8,6 @@ right one, and each may have gutters again.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from statistics import median
 from typing import NamedTuple
 
@@ -62,14 +61,12 @@ def reading_order(pieces: Sequence[ColumnPiece]) -> list[Region]:
 def rows(boxes: Mapping[int, Box]) -> list[list[int]]:
     """Which boxes stand in one row, from the top: each overlaps the first of its row by half the lower one's height."""
     found: list[list[int]] = []
-    bottom = height = -inf  # of the first one of the row
     for at, box in sorted(boxes.items(), key=lambda item: (item[1].top, item[1])):
-        own = box.bottom - box.top
-        if min(bottom, box.bottom) - box.top > 0.5 * min(own, height):
+        first = boxes[found[-1][0]] if found else None
+        if first and first.shared_height(box) > 0.5 * min(first.height, box.height):
             found[-1].append(at)
         else:
             found.append([at])
-            bottom, height = box.bottom, own
     return found
 
 

@@ -1,6 +1,6 @@
 """What a PDF page draws besides text: ruling lines, filled areas, bitmaps and drawings, for the record of the page."""
 
-from typing import TYPE_CHECKING
+from pypdfium2 import PdfPage, raw
 
 from documents.pdf.clusters import joined
 from documents.pdf.drawings import REACH, take_in_frames
@@ -9,22 +9,17 @@ from documents.pdf.page_objects import bounds, clipped, objects
 from documents.pdf.paths import is_rule, shown_as
 from documents.pdf.rules import merge_rules
 
-if TYPE_CHECKING:
-    from pypdfium2 import PdfPage
-
 MAX_PATHS = 10_000  # of a page that are read point by point; of further ones only the rectangle around them is
 LARGE_SHARE = 0.1  # of the page's area; of a larger path it is looked at what clipping leaves of it
 BACKGROUND_SHARE = 0.8  # of the page's area; a larger fill or drawing is the page's background
 
 
-def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], tuple[Box, ...], tuple[Box, ...]]:
+def drawn_objects(page: PdfPage) -> tuple[tuple[Rule, ...], tuple[Box, ...], tuple[Box, ...], tuple[Box, ...]]:
     """Rules, fills, bitmaps and drawings of a page, for `documents.pdf.page.Page`.
 
     Pieces of a line are merged, what cannot be seen is left out, and lines and areas that belong to a drawing (axes,
     bars) are in its box.
     """
-    from pypdfium2 import raw
-
     sheet = Box(0.0, 0.0, *page.get_size())
     rules: list[Box] = []
     fills: list[Box] = []
@@ -36,13 +31,13 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
         visible = around.meet(sheet) if around else None
         if around is None or visible is None:
             continue
-        if item.kind != raw.FPDF_PAGEOBJ_PATH or visible.area > LARGE_SHARE * sheet.area:
+        if item.item.type != raw.FPDF_PAGEOBJ_PATH or visible.area > LARGE_SHARE * sheet.area:
             visible = clipped(item, visible)
             if visible is None:
                 continue
-        if item.kind == raw.FPDF_PAGEOBJ_IMAGE:
+        if item.item.type == raw.FPDF_PAGEOBJ_IMAGE:
             bitmaps.append(visible)
-        elif item.kind == raw.FPDF_PAGEOBJ_PATH:
+        elif item.item.type == raw.FPDF_PAGEOBJ_PATH:
             paths += 1
             if paths <= MAX_PATHS:
                 shown = shown_as(item, around)

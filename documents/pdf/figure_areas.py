@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from documents.pdf.captions import GUTTER, Caption, assign_captions, is_caption_start
-from documents.pdf.clusters import around, joined
+from documents.pdf.clusters import around, fragments, joined
 from documents.pdf.columns import rows
 from documents.pdf.page import Box, Page, PageWord
-from documents.pdf.table_lines import Line, fragments, lines_of, words_in, words_outside
+from documents.pdf.table_lines import Line, lines_of, words_in, words_outside
 
 REACH = 10.0  # points between parts of one figure
 FRAME_REACH = 4.0  # points between lines and areas that hang together

@@ -1,22 +1,20 @@
 """Figures of a page as images, with their captions and what is written in them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from documents.pdf.clusters import around
+from pypdfium2 import PdfPage
+
+from documents.pdf.clusters import around, fragments
 from documents.pdf.figure_areas import PROSE_WORDS, FigureArea, figure_areas
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.pictures import Pictures
-from documents.pdf.table_lines import cell_text, fragments, lines_of, words_in
+from documents.pdf.table_lines import cell_text, lines_of, words_in
 from documents.records import Image
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfPage
 
 MAX_FIGURES = 50  # of a page
 
 
-def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> list[tuple[Box, Image]]:
+def find_figures(opened: PdfPage, page: Page, taken: Sequence[Box] = ()) -> list[tuple[Box, Image]]:
     """The figures of a page and where they are, with their captions, from the top.
 
     Words in a figure's box are in its caption or its text.
@@ -38,7 +36,7 @@ def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> li
         caption = area.caption.text if area.caption else ""
         box = around([area.box, area.caption.box]) if area.caption else area.box
         written = [*words_in(page.words, area.box), *_names_of_axes(page, area)]
-        found.append((box, Image(picture.data, picture.suffix, caption, _text(written), page.number)))
+        found.append((box, Image(*picture, caption, _text(written), page.number)))
     return found
 
 

@@ -19,7 +19,7 @@ def join_fractions(page: Page) -> Page:
     for stroke in (rule.box for rule in page.rules if rule.box.width > rule.box.height):
         line = next((word for word in words if _is_beside(word, stroke)), None)
         if line is not None:
-            words = _joined(replace(page, words=words, rules=()), stroke, line)
+            words = _joined(words, stroke, line)
     return replace(page, words=words)
 
 
@@ -31,24 +31,24 @@ def _is_beside(word: PageWord, stroke: Box) -> bool:
     return word.upright and is_near and stroke.width <= _LONGEST * word.size
 
 
-def _joined(page: Page, stroke: Box, line: PageWord) -> tuple[PageWord, ...]:
+def _joined(words: tuple[PageWord, ...], stroke: Box, line: PageWord) -> tuple[PageWord, ...]:
     """The words of a page with a fraction as one; as they are where it is not clear."""
     size, y = line.size, stroke.middle
     near = [
         word
-        for word in page.words
+        for word in words
         if abs(word.box.middle - y) <= _HEIGHT * size
         and stroke.left - _REACH * size < word.box.right
         and word.box.left < stroke.right + _REACH * size
         and abs(baseline(word) - baseline(line)) > _SLACK * size
     ]
     sides = [[word for word in near if (baseline(word) < y + _SLACK * size / 2) is above] for above in (True, False)]
-    texts = [page_lines(replace(page, words=tuple(side))) for side in sides]
+    texts = [page_lines(side, 0) for side in sides]
     box = around([word.box for word in near]) if near else stroke
     inside = stroke.left - _SLACK * size <= box.left and box.right <= stroke.right + _SLACK * size
     if [*map(len, texts)] != [1, 1] or not inside or stroke.width - box.width > _LONGER * size:
-        return page.words
+        return words
     over, under = (f"({each.text})" if " " in each.text else each.text for (each,) in texts)
     place = Box(stroke.left, line.box.top, stroke.right, line.box.bottom)
     fraction = replace(line, text=f"{over}/{under}", box=place)
-    return (*(word for word in page.words if all(word is not other for other in near)), fraction)
+    return (*(word for word in words if all(word is not other for other in near)), fraction)

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from statistics import median
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, fragments
 from documents.pdf.fonts import is_monospaced
-from documents.pdf.page import Box, Page, PageWord
+from documents.pdf.page import Box, PageWord, Rule
 from documents.pdf.word_text import is_raised, superscript
 from documents.records import Image, Table
 
@@ -48,13 +48,14 @@ class Line:
     lead: int = 0  # characters at its beginning that are bold, or have a number and are italic, if the rest is not
     is_run_in: bool = False  # whether it is a heading that text followed on the same line
     upright: bool = True  # whether it runs from left to right
-    is_running: bool = False  # whether it is of a sentence that repeats on other pages
-    is_marginal: bool = False  # whether it is of a note in the margin
+    beside: Literal["", "running", "margin"] = (
+        ""  # of a sentence that repeats on other pages, or of a note in the margin
+    )
 
     @property
     def is_aside(self) -> bool:
         """Whether it stands beside the text: it is no part of its paragraphs and no heading."""
-        return self.is_running or self.is_marginal or not self.upright
+        return self.beside != "" or not self.upright
 
     @property
     def baseline(self) -> float:
@@ -79,7 +80,7 @@ def baseline(word: PageWord | Line) -> float:
     return word.box.top + _BASELINE * (word.box.bottom - word.box.top)
 
 
-def fragments(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
+def _pieces(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
     """Words that follow each other on a baseline with no wide gap, with their sub- and superscripts.
 
     From left to right.
@@ -88,7 +89,9 @@ def fragments(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
     file.
     """
     rows = baseline_rows(word for word in words if word.upright)
-    parts = [part for row in rows for part in _parts(sorted(row, key=lambda word: (word.box, word.text)))]
+    parts = [
+        part for row in rows for part in fragments(sorted(row, key=lambda word: (word.box, word.text)), _FRAGMENT_GAP)
+    ]
     return [tuple(part) for part in _with_scripts(parts)]
 
 
@@ -103,18 +106,6 @@ def baseline_rows(words: Iterable[Written]) -> list[list[Written]]:
     return rows
 
 
-def _parts(row: list[PageWord]) -> list[list[PageWord]]:
-    """A row, from the left, cut at wide gaps."""
-    parts = [[row[0]]]
-    for word in row[1:]:
-        before = parts[-1][-1]
-        if word.box.left - before.box.right > _FRAGMENT_GAP * max(word.size, before.size):
-            parts.append([word])
-        else:
-            parts[-1].append(word)
-    return parts
-
-
 def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
     """Fragments, with those that are sub- and superscripts of a word inside the fragment of that word."""
     boxes = [around([word.box for word in part]) for part in parts]
@@ -126,7 +117,7 @@ def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
         for host in (host for _, host in tops[first:end] if size < _SCRIPT_SIZE * parts[host][0].size):
             box, gap = boxes[host], _SCRIPT_GAP * parts[host][0].size
             beside = box.left - gap <= small.right and small.left <= box.right + gap
-            if beside and min(box.bottom, small.bottom) - max(box.top, small.top) > 0.3 * size:
+            if beside and box.shared_height(small) > 0.3 * size:
                 home[at] = host
                 break
     for at, host in home.items():
@@ -137,19 +128,19 @@ def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
     return [sorted(part, key=lambda word: (word.box.left, word.box, word.text)) for part in kept]
 
 
-def page_lines(page: Page) -> list[Line]:
-    """Pieces of lines of a page: words that follow each other without a wide gap.
+def page_lines(words: Sequence[PageWord], page: int, rules: Iterable[Rule] = ()) -> list[Line]:
+    """Pieces of lines of a page, by its words and rules: words that follow each other without a wide gap.
 
     `reading.read` joins them in reading order.
     """
-    rules = sorted(rule.box for rule in page.rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
-    found = [_line(part, page.number, rules) for part in fragments(page.words)]
+    underscores = sorted(rule.box for rule in rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
+    found = [_line(part, page, underscores) for part in _pieces(words)]
     turned: list[list[PageWord]] = []
-    for word in (word for word in page.words if not word.upright):
+    for word in (word for word in words if not word.upright):
         if not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size:
             turned.append([])
         turned[-1].append(word)
-    return [*found, *(_line(part, page.number, ()) for part in turned)]
+    return [*found, *(_line(part, page, ()) for part in turned)]
 
 
 def _monospaced(words: Iterable[PageWord]) -> bool:

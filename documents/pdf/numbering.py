@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from documents.written_numbers import written
+
 Kind = Literal["part", "arabic", "roman", "letter", "small letter"]
-_ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_ROMAN = {written(number, "upperRoman"): number for number in range(1, 400)}
 _WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _PART = r"part|teil|partie|parte"
 _CHAPTER = r"chapter|kapitel|chapitre|cap[ií]tulo|section|appendix|anhang|annexe?|ap[eé]ndice"
@@ -38,11 +40,7 @@ class Number:
 
 def roman(text: str) -> int | None:
     """The value of a Roman numeral of either case; None if it is none."""
-    upper = text.upper()
-    if not re.fullmatch(r"(?:C{1,3})?(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})", upper) or not upper:
-        return None
-    values = [_ROMAN[letter] for letter in upper]
-    return sum(-v if v < max(values[at:]) else v for at, v in enumerate(values))
+    return _ROMAN.get(text.upper())
 
 
 def number_of(text: str) -> Number | None:

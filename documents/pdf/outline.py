@@ -1,18 +1,16 @@
 """A PDF file's outline (its bookmarks)."""
 
 from itertools import islice
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfDocument
 
 from documents.pdf.contents import ContentsEntry
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument
 
 MAX_ENTRIES = 20_000
 _DEPTH = 15
 
 
-def outline(document: "PdfDocument") -> list[ContentsEntry]:
+def outline(document: PdfDocument) -> list[ContentsEntry]:
     """Entries of the outline in its order; empty if it has none.
 
     One that holds all others is left out: it names the document.

@@ -61,6 +61,10 @@ class Box(NamedTuple):
         top, bottom = max(self.top, other.top), min(self.bottom, other.bottom)
         return Box(left, top, right, bottom) if left <= right and top <= bottom else None
 
+    def shared_height(self, other: "Box") -> float:
+        """Points that two boxes stand beside each other; negative if one is below the other."""
+        return min(self.bottom, other.bottom) - max(self.top, other.top)
+
     def overlap(self, other: "Box") -> float:
         """Square points that two boxes share."""
         shared = self.meet(other)

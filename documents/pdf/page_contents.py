@@ -5,22 +5,20 @@ Characters are not kept, so that long files fit in memory.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfPage
 
 from documents.left_out import LeftOut
 from documents.pdf.continued import join_continued, without_repeated, words_of
 from documents.pdf.figures import find_figures
 from documents.pdf.fractions import join_fractions
 from documents.pdf.lines import Line, Placed, page_lines
-from documents.pdf.page import Box, Page
 from documents.pdf.read_page import read_page
 from documents.pdf.reading import read
 from documents.pdf.running_headers import names, running, sentences
+from documents.pdf.table_lines import words_in, words_outside
 from documents.pdf.tables import find_tables, ruled_figures
 from documents.records import Table
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +32,8 @@ class PageContents:
     labels: tuple[tuple[Line, ...], ...]  # pieces of the text in each of them
     has_bitmaps: bool
 
-    @property
-    def has_text(self) -> bool:
-        """Whether anything is written on the page."""
-        return bool(self.pieces or any(self.labels))
 
-
-def page_contents(opened: "PdfPage", number: int, left_out: LeftOut) -> PageContents:
+def page_contents(opened: PdfPage, number: int, left_out: LeftOut) -> PageContents:
     """The contents of a page.
 
     Args:
@@ -58,8 +51,8 @@ def page_contents(opened: "PdfPage", number: int, left_out: LeftOut) -> PageCont
         left_out.text("captions put beside their tables and figures", item.content.caption)
         if not isinstance(item.content, Table):
             left_out.text("text drawn in figures put beside them", item.content.text)
-    labels = tuple(tuple(page_lines(_part(page, [item.box], inside=True))) for item in placed)
-    pieces = page_lines(_part(page, [item.box for item in placed], inside=False))
+    labels = tuple(tuple(page_lines(words_in(page.words, item.box), number, page.rules)) for item in placed)
+    pieces = page_lines(words_outside(page.words, [item.box for item in placed]), number, page.rules)
     return PageContents(number, page.height, tuple(pieces), tuple(placed), labels, bool(page.bitmaps))
 
 
@@ -86,7 +79,7 @@ def in_reading_order(pages: Sequence[PageContents], left_out: LeftOut) -> list[L
     by_page: dict[int, list[Line]] = {page.number: [] for page in pages}
     for at, piece in enumerate(pieces):
         if at in once:
-            by_page[piece.page].append(replace(piece, is_running=True))
+            by_page[piece.page].append(replace(piece, beside="running"))
         elif at in runs:
             named = "running headers and footers" if names(piece) else "page numbers"
             left_out.text(f"{named} left out", piece.text)
@@ -96,8 +89,3 @@ def in_reading_order(pages: Sequence[PageContents], left_out: LeftOut) -> list[L
             by_page[piece.page].append(piece)
     in_order = (item for page in pages for item in read(by_page[page.number], kept[page.number]))
     return join_continued(in_order, left_out)
-
-
-def _part(page: Page, boxes: Sequence[Box], *, inside: bool) -> Page:
-    """A page with only the words whose middle is inside one of the boxes, or with only those whose middle is not."""
-    return replace(page, words=tuple(word for word in page.words if any(b.holds(word.box) for b in boxes) is inside))

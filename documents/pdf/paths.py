@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from ctypes import byref, c_float, c_int, c_uint
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from pypdfium2 import PdfMatrix, PdfObject, raw
 
 from documents.pdf.page import Box, box_of
-from documents.pdf.page_objects import PageObject, own_matrix
-from documents.pdf.placement import PlacementMatrix
+from documents.pdf.page_objects import PageObject
 
 THICKEST_RULE = 3.5  # points; a thicker straight line is an area
 STRAIGHT = 0.6  # points that the ends of a horizontal or vertical line may differ by
@@ -35,30 +36,28 @@ class _Part(NamedTuple):
     curved: bool
 
 
-def shown_as(item: PageObject, around: Box) -> Shown:
+def shown_as(path: PageObject, around: Box) -> Shown:
     """The visible form of a path; nothing where it is invisible.
 
     Args:
-        item: The path.
+        path: The path.
         around: The upright rectangle around it, as it is shown.
     """
-    from pypdfium2 import raw
-
     shown = Shown([], [], [])
     fill, stroke, width = c_int(), c_int(), c_float()
-    raw.FPDFPath_GetDrawMode(item.handle, byref(fill), byref(stroke))
-    filled = bool(fill.value) and _seen(raw.FPDFPageObj_GetFillColor, item.handle)
-    stroked = bool(stroke.value) and _seen(raw.FPDFPageObj_GetStrokeColor, item.handle)
+    raw.FPDFPath_GetDrawMode(path.item, byref(fill), byref(stroke))
+    filled = bool(fill.value) and _seen(raw.FPDFPageObj_GetFillColor, path.item)
+    stroked = bool(stroke.value) and _seen(raw.FPDFPageObj_GetStrokeColor, path.item)
     if not filled and not stroked:
         return shown
-    count = raw.FPDFPath_CountSegments(item.handle)
+    count = raw.FPDFPath_CountSegments(path.item)
     if count > MAX_SEGMENTS:
         shown.strokes.append(around)
         return shown
-    matrix = own_matrix(item.handle).then(item.placed)
-    raw.FPDFPageObj_GetStrokeWidth(item.handle, byref(width))
+    matrix = path.matrix
+    raw.FPDFPageObj_GetStrokeWidth(path.item, byref(width))
     thickness = max(width.value * abs(matrix.a * matrix.d - matrix.b * matrix.c) ** 0.5, 0.1)
-    for part in _parts(item.handle, count, matrix):
+    for part in _parts(path.item, count, matrix):
         box = box_of(part.points)
         is_rectangle = _is_rectangle(part, box)
         if filled and is_rule(box):
@@ -73,24 +72,22 @@ def shown_as(item: PageObject, around: Box) -> Shown:
     return shown
 
 
-def _seen(color_of: Callable[..., int], handle: Any) -> bool:
+def _seen(color_of: Callable[..., int], item: PdfObject) -> bool:
     color = [c_uint() for _ in range(4)]
-    if not color_of(handle, *map(byref, color)):
+    if not color_of(item, *map(byref, color)):
         return True  # a pattern
     *rgb, alpha = (part.value for part in color)
     return alpha >= MINIMUM_ALPHA and min(rgb) < WHITE
 
 
-def _parts(handle: Any, count: int, matrix: PlacementMatrix) -> list[_Part]:
-    from pypdfium2 import raw
-
+def _parts(item: PdfObject, count: int, matrix: PdfMatrix) -> list[_Part]:
     x, y = c_float(), c_float()
     at_x, at_y = byref(x), byref(y)
     parts: list[_Part] = []
     for index in range(count):
-        segment = raw.FPDFPath_GetPathSegment(handle, index)
+        segment = raw.FPDFPath_GetPathSegment(item, index)
         raw.FPDFPathSegment_GetPoint(segment, at_x, at_y)
-        point = matrix.point(x.value, y.value)
+        point = matrix.on_point(x.value, y.value)
         kind = raw.FPDFPathSegment_GetType(segment)
         if kind == raw.FPDF_SEGMENT_MOVETO or not parts:
             parts.append(_Part([point], [], False))

@@ -4,13 +4,13 @@ A bitmap's own JPEG data where it is shown as it is, else a rendering of the are
 """
 
 import io
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal
+
+from PIL import Image, UnidentifiedImageError
+from pypdfium2 import PdfImage, PdfiumError, PdfPage, raw
 
 from documents.pdf.page import Box
-from documents.pdf.page_objects import PageObject, bounds, clipped, objects, own_matrix
-
-if TYPE_CHECKING:
-    from pypdfium2 import PdfImage, PdfPage
+from documents.pdf.page_objects import PageObject, bounds, clipped, objects
 
 MAX_PIXELS = 2000  # of a picture's longer side
 MIN_PIXELS = 4.0  # of its shorter side
@@ -21,11 +21,7 @@ MAX_BYTES = 4_000_000  # of a JPEG that is taken as it is
 SAME_PLACE = 1.0  # points
 
 
-class Picture(NamedTuple):
-    """A picture's file."""
-
-    data: bytes
-    suffix: Literal[".png", ".jpg"]
+Picture = tuple[bytes, Literal[".png", ".jpg"]]  # a file, and its suffix
 
 
 class Pictures:
@@ -35,25 +31,23 @@ class Pictures:
         page: An open page.
     """
 
-    def __init__(self, page: "PdfPage") -> None:
-        from pypdfium2 import raw
-
+    def __init__(self, page: PdfPage) -> None:
         self._page = page
         self._bitmaps = [
-            (place, item) for item in objects(page) if item.kind == raw.FPDF_PAGEOBJ_IMAGE and (place := bounds(item))
+            (place, item)
+            for item in objects(page)
+            if item.item.type == raw.FPDF_PAGEOBJ_IMAGE and (place := bounds(item))
         ]
 
     def bitmap(self, box: Box) -> Picture | None:
         """The bitmap shown in a box; None if it is of one color."""
-        from pypdfium2 import PdfImage
-
         item = self._object(box)
         if item is None:
             return self.rendered(box)
-        image = PdfImage(item.handle, self._page)
+        image = item.item
         longer = max(image.get_px_size())
         if longer <= MAX_PIXELS and _is_upright(item) and (data := _jpeg(image)):
-            return Picture(data, ".jpg")
+            return data, ".jpg"
         return self.rendered(box, min(longer / max(box.width, box.height, 1.0), LARGEST_SCALE))
 
     def rendered(self, box: Box, scale: float = DRAWING_SCALE) -> Picture | None:
@@ -73,7 +67,7 @@ class Pictures:
             return None
         data = io.BytesIO()
         picture.save(data, "PNG")
-        return Picture(data.getvalue(), ".png")
+        return data.getvalue(), ".png"
 
     def _object(self, box: Box) -> PageObject | None:
         """The topmost bitmap that is shown in a box and not clipped."""
@@ -83,11 +77,8 @@ class Pictures:
         return None
 
 
-def _jpeg(image: "PdfImage") -> bytes | None:
+def _jpeg(image: PdfImage) -> bytes | None:
     """A bitmap's JPEG data, if it is that of a gray or colored picture without a mask."""
-    from PIL import Image, UnidentifiedImageError
-    from pypdfium2 import PdfiumError
-
     try:
         if image.get_filters()[-1:] != ["DCTDecode"]:
             return None
@@ -106,7 +97,7 @@ def _jpeg(image: "PdfImage") -> bytes | None:
 
 def _is_upright(item: PageObject) -> bool:
     """Whether a bitmap is shown neither turned nor mirrored."""
-    matrix = own_matrix(item.handle).then(item.placed)
+    matrix = item.matrix
     slant = max(abs(matrix.b), abs(matrix.c))
     return matrix.a > 0 > matrix.d and slant < 0.01 * min(matrix.a, -matrix.d)
 

@@ -1,27 +1,24 @@
 """A page of a PDF file as words, by pdfium: characters joined to words, doubled and invisible text left out."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import median, mode
-from typing import TYPE_CHECKING
+
+from pypdfium2 import PdfMatrix, PdfPage, PdfTextPage
 
 from documents.left_out import LeftOut
 from documents.pdf.characters import Character, characters, origin
 from documents.pdf.drawn_objects import drawn_objects
-from documents.pdf.initials import LARGER, join_initials
+from documents.pdf.initials import join_initials
 from documents.pdf.page import Box, Page, PageWord
-from documents.pdf.placement import PlacementMatrix, placement, visible_area
-from documents.pdf.word_gaps import by_gaps
+from documents.pdf.placement import placed_box, placement, visible_area
+from documents.pdf.word_gaps import words
 from documents.pdf.word_text import is_raised, superscript, word_text
 
-if TYPE_CHECKING:
-    from pypdfium2 import PdfPage, PdfTextPage
-
 ASCENT, DESCENT = 0.8, 0.2  # of a word's box above and below its baseline, in font sizes: the same for all fonts
-_GAP = 0.45  # font sizes between two characters' ink that no word has within it
 _MIN_SIZE = 2.0  # points; a font said to be smaller is a Type 3 font whose size is hidden in its own matrix
 _SHADOW = 0.15  # font sizes by which a word drawn again is displaced at most
 _MOST_OUTSIDE = 1 / 3  # of a page's letters; where more are outside of a page that is not cropped, its box is wrong
@@ -30,7 +27,7 @@ _AROUND = (0, -1, 1)  # cells of that size
 _CAPITAL = 0.7  # height of capitals and ascenders, in font sizes
 
 
-def read_page(page: "PdfPage", number: int, left_out: LeftOut) -> Page:
+def read_page(page: PdfPage, number: int, left_out: LeftOut) -> Page:
     """Words of a page, in the order of the file.
 
     Invisible text is left out if the page has visible text; else it is the text of a scanned page, and stays.
@@ -53,7 +50,7 @@ def read_page(page: "PdfPage", number: int, left_out: LeftOut) -> Page:
         found = _found(page)
     area, outside = _outside(page, found)
     left_out.text("text outside of the page left out", outside)
-    shown = [item for item in found if item.word.text and _inside(item.word.box, area)]
+    shown = [item for item in found if item.word.text and area.holds(item.word.box)]
     seen = [item for item in shown if item.visible] or shown
     if len(seen) < len(shown):
         left_out.text("invisible text left out", " ".join(item.word.text for item in shown if not item.visible))
@@ -62,25 +59,25 @@ def read_page(page: "PdfPage", number: int, left_out: LeftOut) -> Page:
     return Page(number, area.right, area.bottom, tuple(join_initials(words)), *drawn_objects(page))
 
 
-def _found(page: "PdfPage") -> list["_Found"]:
+def _found(page: PdfPage) -> list["_Found"]:
     """Words of a page as it is shown."""
     placed = placement(page)
     with closing(page.get_textpage()) as text:
-        return [_word(text, run, placed) for run in by_gaps(text, _runs(characters(text, placed)), placed)]
+        return [_word(text, run, placed) for run in words(characters(text, placed))]
 
 
-def _outside(page: "PdfPage", found: Iterable["_Found"]) -> tuple[Box, str]:
+def _outside(page: PdfPage, found: Iterable["_Found"]) -> tuple[Box, str]:
     """What a page shows, as it is shown, and the text outside of that."""
-    area = placement(page).box(*visible_area(page))
-    return area, " ".join(item.word.text for item in found if not _inside(item.word.box, area))
+    area = placed_box(placement(page), *visible_area(page))
+    return area, " ".join(item.word.text for item in found if not area.holds(item.word.box))
 
 
-def _is_cropped(page: "PdfPage") -> bool:
+def _is_cropped(page: PdfPage) -> bool:
     """Whether a page shows less than its media box."""
     return any(abs(one - other) > 1 for one, other in zip(visible_area(page), page.get_mediabox(), strict=True))
 
 
-def _widen(page: "PdfPage") -> None:
+def _widen(page: PdfPage) -> None:
     """Make a page as large as its text: its box is wrong, e.g. that of the page before it was turned."""
     with closing(page.get_textpage()) as text:
         rectangles = [*(text.get_rect(at) for at in range(text.count_rects())), visible_area(page)]
@@ -96,32 +93,6 @@ def _common_turn(found: Iterable["_Found"]) -> int:
     return next((turn for turn, letters in turns.items() if turn and letters >= _TURNED * turns.total()), 0)
 
 
-def _runs(letters: Iterable[Character | None]) -> Iterator[list[Character]]:
-    """Characters of one word each: between blanks, drawn one after the other on one line."""
-    run: list[Character] = []
-    for letter in letters:
-        if run and (letter is None or _apart(run[-1], letter)):
-            yield run
-            run = []
-        if letter is not None:
-            run.append(letter)
-    if run:
-        yield run
-
-
-def _apart(one: Character, other: Character) -> bool:
-    """Whether two characters that follow each other in the file belong to different words."""
-    if one.style.turn != other.style.turn or one.style.visible != other.style.visible:
-        return True
-    size = max(one.style.size, other.style.size, other.top - other.bottom)
-    if one.style is not other.style:
-        small, large = sorted((one.style.size, other.style.size))
-        if large >= LARGER * small and abs(one.bottom - other.bottom) > 0.5 * small:  # an initial
-            return True
-    gap = max(other.left - one.right, one.left - other.right, other.bottom - one.top, one.bottom - other.top)
-    return gap > _GAP * size
-
-
 @dataclass(slots=True)
 class _Found:
     """A word before it is known whether its font's size is what it seems to be."""
@@ -132,11 +103,12 @@ class _Found:
     turn: int | None  # see `CharacterStyle.turn`
 
 
-def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> _Found:
+def _word(text: PdfTextPage, run: list[Character], placed: PdfMatrix) -> _Found:
     """A word of its characters; its box is its ink."""
     parts = _parts(text, run, placed)
     style = mode(letter.style for is_up, part in parts for letter in part if not is_up)
-    ink = placed.box(
+    ink = placed_box(
+        placed,
         min(letter.left for letter in run),
         min(letter.bottom for letter in run),
         max(letter.right for letter in run),
@@ -148,28 +120,22 @@ def _word(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) ->
         written_part = word_text([(letter.text, letter.left, letter.right) for letter in part])
         written += superscript(written_part, written) if is_up else written_part
     word = PageWord(written, ink, style.size, style.font, style.bold, style.italic, style.turn == 0, style.color)
-    return _Found(word, placed.point(*origin(text, first.position))[1], style.visible, style.turn)
+    return _Found(word, placed.on_point(*origin(text, first.position))[1], style.visible, style.turn)
 
 
-def _parts(text: "PdfTextPage", run: list[Character], placed: PlacementMatrix) -> list[tuple[bool, list[Character]]]:
+def _parts(text: PdfTextPage, run: list[Character], placed: PdfMatrix) -> list[tuple[bool, list[Character]]]:
     """A word in parts, each with whether it is raised; one part where nothing is."""
     if run[0].style.turn != 0 or all(letter.style is run[0].style for letter in run):
         return [(False, run)]
     largest = max(run, key=lambda letter: letter.style.size)
 
     def height(letter: Character) -> float:
-        return -placed.point(*origin(text, letter.position))[1]
+        return -placed.on_point(*origin(text, letter.position))[1]
 
     def is_up(letter: Character) -> bool:
         return is_raised(letter.style.size, height(letter) - height(largest), largest.style.size)
 
     return [(up, list(part)) for up, part in groupby(run, key=is_up)]
-
-
-def _inside(box: Box, area: Box) -> bool:
-    """Whether the middle of a box is shown."""
-    x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
-    return area.left <= x <= area.right and area.top <= y <= area.bottom
 
 
 def _sized(found: Sequence[_Found]) -> list[PageWord]:

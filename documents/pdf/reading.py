@@ -59,7 +59,7 @@ def _put(note: Sequence[Line], items: list[Line | Placed]) -> None:
     box = around([line.box for line in note])
     beside = [at for at, item in enumerate(items) if item.box.top < note[0].box.bottom and item.box.bottom > box.top]
     at = max(beside, default=-1) + 1
-    items[at:at] = [replace(line, left=box.left, right=box.right, is_marginal=True) for line in note]
+    items[at:at] = [replace(line, left=box.left, right=box.right, beside="margin") for line in note]
 
 
 def _running(piece: Line) -> bool:
@@ -69,8 +69,7 @@ def _running(piece: Line) -> bool:
 
 def _beside(one: Line, other: Line) -> bool:
     """Whether two pieces are of one line: they overlap half their height, and stand beside each other."""
-    low, high = min(one.box.bottom, other.box.bottom), max(one.box.top, other.box.top)
-    if low - high <= 0.5 * min(one.box.bottom - one.box.top, other.box.bottom - other.box.top):
+    if one.box.shared_height(other.box) <= 0.5 * min(one.box.height, other.box.height):
         return False
     return min(one.box.right, other.box.right) - max(one.box.left, other.box.left) < _OVERLAP
 

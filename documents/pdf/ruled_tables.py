@@ -1,10 +1,11 @@
 """Areas of a page that ruling lines say are tables: grids, and lines of the same extent above each other (booktabs)."""
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from documents.pdf.clusters import around, groups
 from documents.pdf.page import Box, Page
+from documents.pdf.table_columns import covered
 from documents.pdf.table_lines import lines_of, words_in
 from documents.pdf.table_reader import Area
 from documents.pdf.tabular import is_tabular
@@ -111,9 +112,7 @@ def _are_boxes_apart(area: Area) -> bool:
 
 
 def _are_apart(spans: Sequence[tuple[float, float]]) -> bool:
-    ordered = sorted(spans)
-    ends = accumulate((end for _, end in ordered), max)
-    return any(start - end > APART for (start, _), end in zip(ordered[1:], ends, strict=False))
+    return any(after[0] - before[1] > APART for before, after in pairwise(covered(spans, 0)))
 
 
 def _tables_of(stack: Sequence[Box], page: Page) -> list[Area]:

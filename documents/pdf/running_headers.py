@@ -36,8 +36,9 @@ _WORDS = re.compile(r"[^\W\d_]+")
 _NO_NUMBER = re.compile(r"(?!)(?P<number>)")
 _SENTENCE_WORDS = 5  # of a sentence at least
 _FULL_STOP = re.compile(
-    r"(?<!\bal)(?<!\bInc)(?<!\bLtd)(?<!\bCo)(?<!\bCorp)(?=[.!?\u2026\u3002\uff01\uff1f])(?<=[^\W\d_]{2})[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$"
+    r"(?<!\bal)(?<!\bInc)(?<!\bLtd)(?<!\bCo)(?<!\bCorp)(?<=[^\W\d_]{2})[.!?\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$"
 )
+_NOTICE = re.compile(r"\u00a9|\bcopyright\b|\ball rights reserved\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
 
 
@@ -124,20 +125,23 @@ def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
 def sentences(pieces: Sequence[Line], runs: Container[int]) -> set[int]:
     """Which pieces that run are the first ones of a sentence, which is content: it stays once.
 
+    A question that is a heading elsewhere, or stands beside another text, is a header, and so is a copyright notice.
+
     Args:
         pieces: Pieces of lines of a document, in any order.
         runs: Which of them run.
     """
     found: set[int] = set()
-    seen: set[str] = set()
+    seen = {_letters(piece.text) for at, piece in enumerate(pieces) if at not in runs}
     for _, rows in sorted(_rows([piece for at, piece in enumerate(pieces) if at in runs]).items()):
         open_rows: list[_Row] = []
         for row in rows:
             open_rows = [*open_rows, row] if open_rows and _close(open_rows[-1], row) else [row]
-            text = " ".join(one.key for one in open_rows)
-            if _FULL_STOP.search(row.text):
-                if len(_WORDS.findall(text)) >= _SENTENCE_WORDS and text not in seen:
-                    found.update(id(piece) for one in open_rows for piece in one.pieces)
+            text = _letters(" ".join(one.text for one in open_rows))
+            if _FULL_STOP.search(row.text) and all(len(one.pieces) == 1 for one in open_rows):
+                is_header = text in seen or _NOTICE.search(text) is not None
+                if len(_WORDS.findall(text)) >= _SENTENCE_WORDS and not is_header:
+                    found.update(id(one.pieces[0]) for one in open_rows)
                 seen.add(text)
                 open_rows = []
     return {at for at, piece in enumerate(pieces) if id(piece) in found}

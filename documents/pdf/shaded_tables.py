@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from documents.pdf.captions import is_caption_start
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, fragments
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.ruled_tables import FRAME_SHARE, area_of, is_large, stacks
-from documents.pdf.table_lines import Line, font_size, fragments, lines_of, words_in
+from documents.pdf.table_lines import Line, font_size, lines_of, words_in
 from documents.pdf.table_reader import Area
 from documents.pdf.tabular import is_tabular
 

@@ -27,15 +27,15 @@ class Body:
 
 def body_of(lines: Sequence[Line]) -> Body:
     """The style of most characters."""
+    looks = [Body(round(line.size, 1), line.font, line.bold, line.italic, line.monospaced) for line in lines]
     styles = Counter[Body]()
-    for line in lines:
-        styles[Body(round(line.size, 1), line.font, line.bold, line.italic, line.monospaced)] += len(line.text)
+    for look, line in zip(looks, lines, strict=True):
+        styles[look] += len(line.text)
     if not styles:
         return Body()
     body, _ = styles.most_common(1)[0]
     if len(lines) <= _FEW_LINES:  # whose headings may have more letters than the text
-        often = Counter(Body(round(line.size, 1), line.font, line.bold, line.italic, line.monospaced) for line in lines)
-        usual = [style for style, times in often.items() if times >= _USUAL * len(lines) and not style.bold]
+        usual = [style for style, times in Counter(looks).items() if times >= _USUAL * len(lines) and not style.bold]
         body = min(usual, key=lambda style: style.size, default=body)
     distances = [
         round((other.baseline - one.baseline) * 2) / 2

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from documents.pdf.table_lines import Line, font_size, fragments
+from documents.pdf.clusters import fragments
+from documents.pdf.table_lines import Line, font_size
 
 GAP = 0.7  # font sizes between two columns, where three lines or more agree
 GAP_OF_FEW = 1.1  # font sizes, where fewer lines do
@@ -36,10 +37,9 @@ def separators(lines: Sequence[Line], left: float, right: float, size: float, ga
     if not rows:
         return []
     allowed = int(CROSSING_SHARE * len(rows)) if len(rows) > 2 else 0
-    cores = _covered([part for row in rows for part in row], allowed)
+    cores = covered([part for row in rows for part in row], allowed)
     kept = [part for row in rows for part in row if sum(_meets(part, core) for core in cores) <= 1]
-    covered = _covered(kept, 0)
-    gaps = [(one[1], other[0]) for one, other in pairwise(covered) if other[0] - one[1] >= least]
+    gaps = [(one[1], other[0]) for one, other in pairwise(covered(kept, 0)) if other[0] - one[1] >= least]
     middles = [(start + end) / 2 for start, end in gaps][: MAX_COLUMNS - 1]
     whole = set(kept)
     return _side_by_side(middles, [[part for part in row if part in whole] for row in rows])
@@ -68,18 +68,18 @@ def _meets(one: tuple[float, float], other: tuple[float, float]) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def _covered(spans: Sequence[tuple[float, float]], allowed: int) -> list[tuple[float, float]]:
+def covered(spans: Sequence[tuple[float, float]], allowed: int) -> list[tuple[float, float]]:
     """Intervals that more than `allowed` spans cover, from the left."""
     steps = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
-    covered: list[tuple[float, float]] = []
+    found: list[tuple[float, float]] = []
     depth, begun = 0, 0.0
     for at, step in steps:
         if depth <= allowed < depth + step:
             begun = at
         elif depth + step <= allowed < depth:
-            covered.append((begun, at))
+            found.append((begun, at))
         depth += step
-    return covered
+    return found
 
 
 def column_at(x: float, borders: Sequence[float]) -> int:

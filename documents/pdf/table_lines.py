@@ -9,7 +9,6 @@ from documents.pdf.page import Box, PageWord
 from documents.pdf.word_text import is_raised, superscript
 
 SAME_LINE = 0.5  # of the lower word's height that words on one line share; sub- and superscripts do
-BLANK = 0.5  # font sizes; a wider gap is more than a blank between two words
 NO_BLANK = 0.08  # font sizes; parts of a word that the file draws apart
 
 Line = list[PageWord]  # from the left
@@ -28,30 +27,13 @@ def words_outside(words: Iterable[PageWord], boxes: Sequence[Box]) -> list[PageW
 def lines_of(words: Iterable[PageWord]) -> list[Line]:
     """Words in lines, from the top."""
     lines: list[Line] = []
-    tops: list[float] = []
-    bottoms: list[float] = []
     for word in sorted(words, key=lambda word: (word.box.middle, word.box.left)):
-        top, bottom = word.box.top, word.box.bottom
-        if lines:
-            shared = min(bottoms[-1], bottom) - max(tops[-1], top)
-            if shared >= SAME_LINE * min(bottoms[-1] - tops[-1], bottom - top):
-                lines[-1].append(word)
-                continue
-        lines.append([word])
-        tops.append(top)
-        bottoms.append(bottom)
-    return [sorted(line, key=lambda word: word.box.left) for line in lines]
-
-
-def fragments(line: Line, gap: float = BLANK) -> list[Line]:
-    """A line's words in runs without a gap wider than `gap` font sizes."""
-    parts: list[Line] = []
-    for word in line:
-        if parts and word.box.left - parts[-1][-1].box.right <= gap * max(word.size, parts[-1][-1].size):
-            parts[-1].append(word)
+        box, first = word.box, lines[-1][0].box if lines else None
+        if first and first.shared_height(box) >= SAME_LINE * min(first.height, box.height):
+            lines[-1].append(word)
         else:
-            parts.append([word])
-    return parts
+            lines.append([word])
+    return [sorted(line, key=lambda word: word.box.left) for line in lines]
 
 
 def cell_text(words: Iterable[PageWord]) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 
+from documents.pdf.clusters import fragments
 from documents.pdf.page import Box, PageWord
-from documents.pdf.table_columns import cells_of, column_at
-from documents.pdf.table_lines import Line, cell_text, fragments, lines_of
+from documents.pdf.table_columns import cells_of, column_at, covered
+from documents.pdf.table_lines import Line, cell_text, lines_of
 from documents.pdf.table_rows import TableRow
 
 NEAR = 3.0  # points between a rule and the border of cells that it draws
@@ -169,10 +170,5 @@ def _usual_start(cells: Sequence[Sequence[PageWord]]) -> float | None:
 
 def _share(spans: Sequence[tuple[float, float]], start: float, end: float) -> float:
     """How much of an interval some spans cover, from 0 to 1."""
-    covered, at = 0.0, start
-    for left, right in sorted(spans):
-        left, right = max(left, at), min(right, end)
-        if right > left:
-            covered += right - left
-            at = right
-    return covered / (end - start) if end > start else 0.0
+    inside = sum(max(min(right, end) - max(left, start), 0.0) for left, right in covered(spans, 0))
+    return inside / (end - start) if end > start else 0.0

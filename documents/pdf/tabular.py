@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from statistics import median
 
+from documents.pdf.clusters import fragments
 from documents.pdf.fonts import is_monospaced
 from documents.pdf.page import PageWord
 from documents.pdf.table_columns import cells_of, column_at, column_ends
-from documents.pdf.table_lines import Line, fragments
+from documents.pdf.table_lines import Line
 
 PROSE_WORDS = 4  # in a line of a column, usually
 PROSE_LINES = 6  # fewer lines are cells of text

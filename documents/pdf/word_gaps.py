@@ -4,18 +4,13 @@ A gap is measured between the places that letters take, not between their ink.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from ctypes import byref
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
 
 from documents.pdf.characters import Character
-from documents.pdf.page import Box
-from documents.pdf.placement import PlacementMatrix
+from documents.pdf.initials import LARGER
 
-if TYPE_CHECKING:
-    from pypdfium2 import PdfTextPage
-
+_GAP = 0.45  # font sizes between two characters' ink that no word has within it
 _BLANK = 0.11  # font sizes between two words; justified text shrinks a blank to 0.16
 _USUAL = 0.05  # font sizes between the letters of a word at most, as a row's median
 _SET_APART = 0.1  # the same of letters that are set apart at least
@@ -25,86 +20,68 @@ _REACH = 2.0  # font sizes to the next letter of a row
 _SAME = 0.1  # of a size, and of it above or below
 
 
-class _Placed(NamedTuple):
-    letter: Character
-    box: Box  # that the letter takes, as it is shown
-    begins: bool  # whether pdfium has a blank before it, or the file draws it elsewhere
+def words(letters: Iterable[Character]) -> Iterator[list[Character]]:
+    """Characters of one word each, in the order of the file."""
+    row: list[Character] = []
+    for letter in letters:
+        if row and not _follows(row[-1], letter):
+            yield from _cut(row)
+            row = []
+        row.append(letter)
+    if row:
+        yield from _cut(row)
 
 
-def by_gaps(text: "PdfTextPage", runs: Iterable[list[Character]], placed: PlacementMatrix) -> Iterator[list[Character]]:
-    """Characters of one word each.
-
-    Args:
-        text: The page's text.
-        runs: Characters between blanks, as the file or pdfium has them.
-        placed: See `characters`.
-    """
-    row: list[_Placed] = []
-    for run in runs:
-        for at, letter in enumerate(run):
-            now = _Placed(letter, _room(text, letter, placed), at == 0)
-            if row and not _follows(row[-1], now):
-                yield from _words(text, row)
-                row = []
-            row.append(now)
-    yield from _words(text, row)
+def _apart(one: Character, other: Character) -> bool:
+    """Whether two characters that follow each other in the file are drawn as parts of different words."""
+    if other.blank or one.style.turn != other.style.turn or one.style.visible != other.style.visible:
+        return True
+    size = max(one.style.size, other.style.size, other.top - other.bottom)
+    if one.style is not other.style:
+        small, large = sorted((one.style.size, other.style.size))
+        if large >= LARGER * small and abs(one.bottom - other.bottom) > 0.5 * small:  # an initial
+            return True
+    gap = max(other.left - one.right, one.left - other.right, other.bottom - one.top, one.bottom - other.top)
+    return gap > _GAP * size
 
 
-def _room(text: "PdfTextPage", letter: Character, placed: PlacementMatrix) -> Box:
-    from pypdfium2 import raw
-
-    room = raw.FS_RECTF()
-    raw.FPDFText_GetLooseCharBox(text, letter.position, byref(room))
-    return placed.box(room.left, room.bottom, room.right, room.top)
-
-
-def _follows(one: _Placed, other: _Placed) -> bool:
-    """Whether a letter stands on the line of the one before, close behind it."""
-    style, next_style, size = one.letter.style, other.letter.style, one.letter.style.size
-    if style.turn != 0 or next_style.turn != 0 or style.visible != next_style.visible:
-        return not other.begins  # a run stays as it is
-    level = abs(size - next_style.size) <= _SAME * size and abs(one.box.bottom - other.box.bottom) <= _SAME * size
-    near = -0.5 * size < other.box.left - one.box.right < _REACH * size
-    return not other.begins or (level and near)
+def _follows(one: Character, other: Character) -> bool:
+    """Whether a character is of the word before it, or stands on its line, close behind it."""
+    if not _apart(one, other):
+        return True
+    if one.style.turn != 0 or other.style.turn != 0 or one.style.visible != other.style.visible:
+        return False
+    size = one.style.size
+    level = abs(size - other.style.size) <= _SAME * size and abs(one.room.bottom - other.room.bottom) <= _SAME * size
+    return level and -0.5 * size < other.room.left - one.room.right < _REACH * size
 
 
-def _words(text: "PdfTextPage", row: Sequence[_Placed]) -> Iterator[list[Character]]:
-    """The words of letters that follow each other."""
-    gaps = [other.box.left - one.box.right for one, other in pairwise(row)]
-    if not gaps or row[0].letter.style.turn != 0:
-        yield from [[one.letter for one in row]] if row else []
-        return
-    size, usual = row[0].letter.style.size, median(gaps)
-    apart = _is_set_apart(row, gaps, usual)
-    word = [row[0].letter]
+def _cut(row: Sequence[Character]) -> Iterator[list[Character]]:
+    """The words of characters that follow each other."""
+    gaps = [other.room.left - one.room.right for one, other in pairwise(row)]
+    size, usual, level = row[0].style.size, median(gaps) if gaps else 0.0, row[0].style.turn == 0
+    apart = level and _is_set_apart(row, gaps, usual)
+    word = [row[0]]
     for (one, other), gap in zip(pairwise(row), gaps, strict=True):
         if apart:
-            begins = gap > _WITHIN * usual + _USUAL * size or (other.begins and _has_blank(text, one, other))
+            begins = other.blank > 1 or gap > _WITHIN * usual + _USUAL * size
         else:
-            narrow = usual < _USUAL * size and gap > _BLANK * size
-            begins = other.begins or (narrow and _may_part(one.letter.text, other.letter.text))
+            narrow = level and usual < _USUAL * size and gap > _BLANK * size
+            begins = _apart(one, other) or (narrow and _may_part(one.text, other.text))
         if begins:
             yield word
             word = []
-        word.append(other.letter)
+        word.append(other)
     yield word
 
 
-def _is_set_apart(row: Sequence[_Placed], gaps: Sequence[float], usual: float) -> bool:
+def _is_set_apart(row: Sequence[Character], gaps: Sequence[float], usual: float) -> bool:
     """Whether nearly all letters of a row stand equally far apart."""
-    if len(gaps) < _MIN_GAPS or usual < _SET_APART * row[0].letter.style.size:
+    if len(gaps) < _MIN_GAPS or usual < _SET_APART * row[0].style.size:
         return False
     alike = sum(0.7 * usual < gap < _WITHIN * usual for gap in gaps)
-    letters = sum(one.letter.text.isalpha() for one in row)
+    letters = sum(one.text.isalpha() for one in row)
     return alike >= _LIKE * len(gaps) and letters >= _LETTERS * len(row)
-
-
-def _has_blank(text: "PdfTextPage", one: _Placed, other: _Placed) -> bool:
-    """Whether the file itself has a blank between two letters."""
-    from pypdfium2 import raw
-
-    between = range(one.letter.position + 1, other.letter.position)
-    return any(raw.FPDFText_IsGenerated(text, at) == 0 for at in between)
 
 
 def _may_part(one: str, other: str) -> bool:

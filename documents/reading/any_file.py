@@ -4,16 +4,11 @@ from dataclasses import replace
 
 from common.packages import require
 from documents.left_out import LeftOut
-from documents.reading.file_types import FileType, file_type, wrong_suffix
+from documents.reading.file_types import PACKAGES, FileType, file_type, wrong_suffix
 from documents.reading.image_files import ImageLoader
 from documents.reading.text_encoding import decoded
 from documents.reading.text_reading import parse_text
 from documents.records import Document
-
-_PACKAGES: dict[FileType, tuple[str, ...]] = {  # modules that a type needs
-    "pdf": ("pypdfium2", "PIL"), "docx": ("docx", "lxml", "PIL"), "html": ("lxml", "PIL"),
-    "markdown": ("markdown_it", "lxml", "PIL"), "text": (),
-}  # fmt: skip
 
 
 def read_document(data: bytes, name: str, outline: bool = True, load_image: ImageLoader | None = None) -> Document:
@@ -38,8 +33,8 @@ def read_document(data: bytes, name: str, outline: bool = True, load_image: Imag
 
 def check_packages(kind: FileType) -> None:
     """Raise UserError if a package is missing that files of a type need."""
-    if _PACKAGES[kind]:
-        require("documents", f"reading {kind} files", modules=_PACKAGES[kind])
+    if PACKAGES[kind]:
+        require("documents", f"reading {kind} files", modules=tuple(PACKAGES[kind]))
 
 
 def _read(kind: FileType, data: bytes, name: str, outline: bool, load_image: ImageLoader | None) -> Document:

@@ -6,7 +6,7 @@ from docx.oxml.ns import qn
 from lxml import etree
 
 from documents.reading.docx_styles import number_of, value
-from documents.reading.written_numbers import written
+from documents.written_numbers import written
 
 _MAX_LEVELS = 9
 

@@ -11,12 +11,12 @@ from lxml import etree
 
 from documents.left_out import LeftOut
 from documents.normal_form import one_line
-from documents.raised import lowered, note_mark, raised
+from documents.raised import in_line, note_mark
 from documents.reading.docx_styles import Styles, number_of, value
 from documents.reading.html_tables import MAX_CELLS
 from documents.reading.symbol_fonts import text_of_font, unicode_of
-from documents.reading.written_numbers import written
 from documents.records import Table
+from documents.written_numbers import written
 
 _FALLBACK = (
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says the same again for old programs
@@ -30,7 +30,8 @@ _RULES = {  # element -> the rule that leaves its text out
     qn("w:del"): "deleted text left out", qn("w:moveFrom"): "deleted text left out",
     qn("w:rt"): "readings of ruby left out",
 }  # fmt: skip
-_MATH_SCRIPTS = {f"{_MATH}sup": "superscript", f"{_MATH}sub": "subscript", f"{_MATH}den": "over"}
+_MATH_SCRIPTS = {f"{_MATH}sup": "sup", f"{_MATH}sub": "sub", f"{_MATH}den": "over"}
+_SCRIPTS = {"superscript": "sup", "subscript": "sub"}  # as runs name them
 _BLANKS = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 _MAX_COLUMNS = 1000
 _SYMBOL_FIELD = re.compile(
@@ -82,7 +83,7 @@ class DocxText:
                 pieces.append((_MATH_SCRIPTS[tag], self.of(part)))
                 walk.skip_subtree()
             elif tag in _NOTES:
-                pieces.append(("note", self._mark(part)))
+                pieces.append(("mark", self._mark(part)))
             elif tag in (qn("w:t"), f"{_MATH}t"):
                 text = part.text or ""
                 pieces.append((script, text_of_font(font, text)) if tag == qn("w:t") else ("", text))
@@ -94,7 +95,7 @@ class DocxText:
                 pieces.append(("", _BLANKS[tag]))
         text = ""
         for script, group in groupby(pieces, itemgetter(0)):
-            text += _in_line(script, "".join(piece for _, piece in group), text)
+            text += in_line(_SCRIPTS.get(script, script), "".join(piece for _, piece in group), text)
         return text
 
     def _symbol(self, font: str, code: str) -> str:
@@ -149,18 +150,6 @@ class DocxText:
 def all_text(element: etree._Element) -> str:
     """All text below an element, deleted and hidden text too."""
     return " ".join(part.text or "" for part in element.iter(qn("w:t"), qn("w:delText")))
-
-
-def _in_line(script: str, text: str, before: str) -> str:
-    match script:
-        case "superscript":
-            return raised(text, before)
-        case "subscript":
-            return lowered(text)
-        case "over":
-            return f"/{text}"
-        case _:
-            return text
 
 
 def boxes_of(element: etree._Element) -> list[etree._Element]:

@@ -15,7 +15,12 @@ SUFFIXES: dict[str, FileType] = {
     ".mhtml": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "text",
 }  # fmt: skip
 READING_VERSIONS: dict[FileType, int] = {  # of how each type is read: raise one when a rule changes what is read of it;
-    "pdf": 2, "docx": 1, "html": 1, "markdown": 1, "text": 1,  # what was kept without a version has 0
+    "pdf": 3, "docx": 1, "html": 1, "markdown": 1, "text": 1,  # what was kept without a version has 0
+}  # fmt: skip
+PACKAGES: dict[FileType, dict[str, str]] = {  # that read files of a type: the module of each, and its name
+    "pdf": {"pypdfium2": "pypdfium2", "PIL": "pillow"}, "html": {"lxml": "lxml", "PIL": "pillow"},
+    "docx": {"docx": "python-docx", "lxml": "lxml", "PIL": "pillow"},
+    "markdown": {"markdown_it": "markdown-it-py", "lxml": "lxml", "PIL": "pillow"}, "text": {},
 }  # fmt: skip
 _ALLOWED = "Allowed are PDF, DOCX, HTML, Markdown and plain text"
 _HEAD_BYTES = 2048

@@ -11,7 +11,7 @@ from lxml import etree
 
 from documents.left_out import LeftOut
 from documents.normal_form import one_line
-from documents.raised import lowered, note_mark, raised
+from documents.raised import in_line
 
 
 def names(text: str) -> frozenset[str]:
@@ -173,12 +173,8 @@ def script_text(element: etree._Element, script: str, before: Sequence[str], lef
         before: The parts of the text before it.
         left_out: See `is_content`.
     """
-    if script == "note":
-        return note_mark("".join(element.itertext()))
-    text = text_of(element, left_out)
-    if script == "sup":
-        return raised(text, next((part for part in reversed(before) if part), ""))
-    return lowered(text) if script == "sub" else f"/{text}"
+    text = "".join(element.itertext()) if script == "note" else text_of(element, left_out)
+    return in_line(script, text, next((part for part in reversed(before) if part), ""))
 
 
 def text_of(element: etree._Element, left_out: LeftOut, is_code: bool = False) -> str:

@@ -4,6 +4,7 @@ Pages of documentation generators (Sphinx, Texinfo, DocBook, pandoc) and any oth
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lxml import etree
@@ -28,8 +29,8 @@ from documents.reading.html_tables import is_layout, read_table
 from documents.reading.image_files import LONGEST_SOURCE, ImageLoader, linked_image
 from documents.reading.outline import titled
 from documents.reading.text_encoding import decoded
-from documents.reading.written_numbers import written
 from documents.records import Block, Document, Heading, Image, Paragraph
+from documents.written_numbers import written
 
 _LISTS = names("ul ol dl")
 _DIVISIONS = names(  # of DocBook, whose headings do not always say their level
@@ -125,29 +126,6 @@ class _Figure:
     caption: str  # empty once it is used
 
 
-@dataclass
-class _Numbers:
-    """The numbers of a list's items."""
-
-    next: int
-    step: int  # -1 where they count down
-    kind: str  # of the list, see `_kind`
-
-    @classmethod
-    def of(cls, element: etree._Element) -> "_Numbers":
-        """Those of an `ol` element."""
-        down = element.get("reversed") is not None
-        first = sum(tag_of(child) == "li" for child in element) if down else 1
-        return cls(_whole(element.get("start"), first), -1 if down else 1, _kind(element))
-
-    def mark(self, item: etree._Element) -> str:
-        """The mark of the next item: what Markdown does not have, such as "c.", stands behind a "-"."""
-        number = _whole(item.get("value"), self.next)
-        self.next = number + self.step
-        text = written(number, _kind(item) or self.kind)
-        return f"{text}." if text.isdecimal() else f"- {text}."
-
-
 class _Reader:
     """Walks a tree in the order of the document, without recursion."""
 
@@ -156,7 +134,7 @@ class _Reader:
         self._built = BlockBuilder()
         self._text: list[str] = []  # since the last border of a block
         self._joint = " "
-        self._numbers: list[_Numbers | None] = []  # of each list around; None without numbers
+        self._marks: list[Callable[[etree._Element], str]] = []  # of the items of each list around
         self._divisions: list[int | None] = []  # level of the first heading in each division around; None before it
         self._figures: list[_Figure] = []
 
@@ -215,11 +193,10 @@ class _Reader:
         self._border()
         if tag in _LISTS:
             self._built.open_list()
-            self._numbers.append(_Numbers.of(element) if tag == "ol" else None)
-        elif tag == "li" and self._numbers:
-            numbers = self._numbers[-1]
-            self._built.item("-" if numbers is None else numbers.mark(element))
-        elif tag == "dt" and self._numbers:
+            self._marks.append(_marks(element) if tag == "ol" else lambda item: "-")
+        elif tag == "li" and self._marks:
+            self._built.item(self._marks[-1](element))
+        elif tag == "dt" and self._marks:
             self._built.item()
         elif tag == "dd":
             self._joint = ": "
@@ -231,9 +208,9 @@ class _Reader:
     def _end(self, element: etree._Element, tag: str) -> None:
         self._border()
         if tag in _LISTS:
-            self._numbers.pop()
+            self._marks.pop()
             self._built.close_list()
-            if not self._numbers:
+            if not self._marks:
                 self._built.end_list()
         elif _is_division(element, tag):
             self._divisions.pop()
@@ -286,6 +263,21 @@ class _Reader:
         self._border()
         caption = self._figure_caption()
         self._built.add(Image(*found, caption or alt, alt if caption and alt != caption else ""))
+
+
+def _marks(element: etree._Element) -> Callable[[etree._Element], str]:
+    """The marks of the items of an `ol` element, in order: what Markdown does not have, such as "c.", behind a "-"."""
+    step = 1 if element.get("reversed") is None else -1
+    next_ = _whole(element.get("start"), 1 if step > 0 else sum(tag_of(child) == "li" for child in element))
+
+    def mark(item: etree._Element) -> str:
+        nonlocal next_
+        number = _whole(item.get("value"), next_)
+        next_ = number + step
+        text = written(number, _kind(item) or _kind(element))
+        return f"{text}." if text.isdecimal() else f"- {text}."
+
+    return mark
 
 
 def _whole(text: str | None, default: int) -> int:

@@ -5,27 +5,23 @@ Conversions are measured against it.
 
 from contextlib import closing
 
+from pypdfium2 import PdfPage
+
 from documents.left_out import LeftOut
+from documents.reading.pdf_reading import MAX_PAGES, each_page, open_pdf
 
 
-def raw_text(data: bytes, max_pages: int) -> str:
+def raw_text(data: bytes, max_pages: int = MAX_PAGES) -> str:
     """The text of the first pages, in the order of the file; pages that cannot be read have none.
 
     Args:
         data: A PDF file that can be opened.
         max_pages: Number of pages.
     """
-    from pypdfium2 import PdfDocument, PdfiumError
 
-    from documents.pdf.annotations import open_page
+    def text_of(page: PdfPage, number: int) -> str:
+        with closing(page.get_textpage()) as text:
+            return text.get_text_bounded()
 
-    texts = []
-    with closing(PdfDocument(data)) as file:
-        file.init_forms()
-        for place in range(min(len(file), max_pages)):
-            try:
-                with closing(open_page(file, place, LeftOut())) as page, closing(page.get_textpage()) as text:
-                    texts.append(text.get_text_bounded())
-            except PdfiumError:
-                continue
-    return "\n".join(texts)
+    with closing(open_pdf(data, "")) as file:
+        return "\n".join(each_page(file, max_pages, LeftOut(), [], text_of))

@@ -17,7 +17,7 @@ from documents.pdf.clusters import CELL, groups
 from documents.pdf.columns import ColumnPiece, reading_order
 from documents.pdf.initials import join_initials
 from documents.pdf.lines import Line, Placed, page_lines
-from documents.pdf.page import Box, Page, PageWord, Rule
+from documents.pdf.page import Box, PageWord, Rule
 from documents.pdf.reading import read
 from documents.reading.pdf_reading import parse_pdf
 from documents.records import Paragraph, Table
@@ -42,7 +42,7 @@ def words(text: str, left: float, baseline: float, size: float = 10.0, **style: 
 
 def lines(given_words: list[PageWord], rules: tuple[Rule, ...] = (), placed: Iterable[Placed] = ()) -> list[Line]:
     """Lines, and a table as a line of its text."""
-    items = read(page_lines(Page(1, 600, 800, tuple(given_words), rules)), [*placed])
+    items = read(page_lines(given_words, 1, rules), [*placed])
     return [item if isinstance(item, Line) else Line("TABLE", item.box, 1, 0, 0) for item in items]
 
 

@@ -128,6 +128,23 @@ def test_a_sentence_that_repeats_stays_once_and_a_header_does_not() -> None:
 
 
 @pytest.mark.parametrize(
+    ("header", "beside", "heading"),
+    [
+        ("7.5. WHAT IS A FILE OF THE PUMP?", "CHAPTER 7. BASICS", ""),
+        ("WHAT IS A FILE OF THE PUMP?", "", "What is a file of the pump?"),
+        ("BASICS OF THE MANAGEMENT OF A PUMP\u2026", "", ""),
+        ("Copyright 2022 by the pump makers, all rights reserved.", "", ""),
+    ],
+)
+def test_a_header_that_ends_like_a_sentence_is_left_out(header: str, beside: str, heading: str) -> None:
+    head = [(60, 40, header, "Times-Roman", 10.0), (300, 40, beside, "Times-Roman", 10.0)]
+    title = [(60, 80, heading, "Times-Bold", 16.0)]
+    draws = [both(text_page(head), text_page(title if at == 0 else []), BODY) for at in range(4)]
+    text = text_of(pdf(*draws))
+    assert (header in text, beside in text and bool(beside), heading in text) == (False, False, True)
+
+
+@pytest.mark.parametrize(
     ("end", "line", "whole"),
     [("well-", "known", "well-known"), ("so-", "called", "so-called"), ("user-", "friendly", "user-friendly"),
      ("self-", "less", "selfless"), ("agree-", "ment", "agreement"), ("real-", "ity", "reality")],
