@@ -7,6 +7,7 @@ import ast
 import io
 import json
 import math
+import re
 import tokenize
 from contextlib import suppress
 
@@ -17,6 +18,8 @@ NO_NUMBER = MISSING | {"None"}  # the same where ids and numbers stand; None is 
 WORDS_FOR_NONE = frozenset(("None", "NA", "N/A"))  # texts, which often stand for a missing value
 _LITERALS = dict.fromkeys(("nan", "NaN", "NaT", "NA", "null"), "None") | {"true": "True", "false": "False"}
 _CONSTANTS = frozenset(("None", "True", "False"))
+_TEXT = r"""(?:'[^']*'|"[^"]*")"""
+_LIST = re.compile(rf"\[.*\]|(?:\w+\.)?array\(.*\)|\({_TEXT},(?:\s*{_TEXT},?)*\)", re.DOTALL)
 _BLANK = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
@@ -60,13 +63,18 @@ def structure(value: object, what: str) -> object:
     Raises:
         DataError: As `list_of`.
     """
-    if not isinstance(value, str) or (value.strip()[:1], value.strip()[-1:]) not in (("[", "]"), ("{", "}")):
+    if not isinstance(value, str) or not (is_list(value) or (value.strip()[:1], value.strip()[-1:]) == ("{", "}")):
         return value
     if isinstance(value, TableCell):
         return list_of(value, what)
     with suppress(ValueError, RecursionError):
         return json.loads(value, parse_constant=nan_is_null)
     return value
+
+
+def is_list(cell: str) -> bool:
+    """Whether a text begins and ends as a list or an array does, or is a tuple of texts."""
+    return _LIST.fullmatch(cell.strip()) is not None
 
 
 def list_of(text: str, what: str) -> object:
@@ -78,7 +86,8 @@ def list_of(text: str, what: str) -> object:
     with suppress(ValueError, RecursionError):
         return json.loads(text, parse_constant=nan_is_null)
     with suppress(ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
-        return ast.literal_eval(_as_python(text.strip(), what))
+        found = ast.literal_eval(_as_python(text.strip(), what))
+        return [*found] if isinstance(found, tuple) else found
     raise DataError(f"{what} is {text[:40]!r}, which begins like a list and is none")
 
 

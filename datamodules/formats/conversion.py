@@ -22,6 +22,7 @@ def converted(
     cure: str | Callable[[Row, bool], str],
     counts: RowCounts,
     some: bool = True,
+    look: Callable[[Row, str], object] = lambda *_: None,
 ) -> Iterator[Record]:
     """The record of each row without a null or empty needed field.
 
@@ -32,12 +33,15 @@ def converted(
         cure: What to do about a row that is wrong; or a function of this row, and of whether none before it was read.
         counts: Counts the rows that are left out, and the parts of others.
         some: Whether a file of which no row is left is an error.
+        look: Looks at the first row, with source and place.
 
     Raises:
         DataError: If a row is wrong, named with source and place, or `some` and no row is left.
     """
     read, left_out = False, ""
-    for place, row in found:
+    for number, (place, row) in enumerate(found):
+        if not number:
+            look(row, f"{source}, {place}")
         counts.here, counts.row = (source, place), row
         if _is_header(row):
             counts.add(REPEATED_HEADER)

@@ -136,15 +136,11 @@ def word_label_rows(path: str, limit: int | None = None, counts: RowCounts | Non
     if not Path(path).exists():
         raise MissingInputError(f"{path} does not exist: write it with `python infer.py label --out {path} ...`.")
     cure, counts = f"Run `python infer.py label --out {path} ...` again.", counts or RowCounts()
-    return converted(path, islice(_known_rows(path, counts), limit), from_row, cure, counts)
 
+    def look(row: Row, place: str) -> None:
+        counts.add_unknown_fields(row, _FIELDS | _VERSIONS, "of word labels", place)
 
-def _known_rows(path: str, counts: RowCounts) -> Iterator[tuple[str, Row]]:
-    """The rows; fields of the first one that word labels do not have are counted."""
-    for number, (place, row) in enumerate(rows(path)):
-        if not number:
-            counts.add_unknown_fields(row, _FIELDS | _VERSIONS, "of word labels", f"{path}, {place}")
-        yield place, row
+    return converted(path, islice(rows(path), limit), from_row, cure, counts, look=look)
 
 
 def _stored(changes: Mapping[str, float]) -> dict[str, float]:
