@@ -43,7 +43,8 @@ def converted(
         if not number:
             look(row, f"{source}, {place}")
         counts.here, counts.row = (source, place), row
-        if _is_header(row):
+        names = [isinstance(value, TableCell) and value.strip() == name for name, value in row.items()]
+        if names and all(names):
             counts.add(REPEATED_HEADER)
             continue
         for name, value in row.items():
@@ -66,10 +67,3 @@ def converted(
     if some and left_out and not read:
         remedy = cure if isinstance(cure, str) else cure({}, True)
         raise DataError(f"{source}: every row is left out, as {left_out}. {remedy}")
-
-
-def _is_header(row: Row) -> bool:
-    """Whether a row of a table has the names of its columns, as where tables were joined."""
-    return any(row.values()) and all(
-        isinstance(value, TableCell) and value.strip() == name for name, value in row.items()
-    )

@@ -28,7 +28,7 @@ from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
 from common.words import WORDS, new_words
 from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
-from datamodules.formats.open_data import has_fields, rows
+from datamodules.formats.open_data import first_fields, rows
 from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.row_fields import Row
 
@@ -79,7 +79,7 @@ def averaged(labels: Sequence[WordLabels]) -> WordLabels:
 
 def is_word_labels(path: Path) -> bool:
     """Whether a file is one of word labels, by its first line."""
-    return has_fields(path, _FIELDS, _VERSIONS)
+    return first_fields(path) - _VERSIONS == _FIELDS
 
 
 def to_row(labels: WordLabels) -> dict[str, object]:
