@@ -159,7 +159,7 @@ def build(system: System, what: What, options: Mapping[str, Any] | None) -> Any:
         given = parser.parse_object({what: dict(options or {})})
     except ArgumentError as error:
         raise UserError(f"{in_one_line(str(error))}.") from error
-    refuse_null_groups(vars(given[what]), what, kind)
+    refuse_null_groups(vars(given.get(what, given)), what, kind)
     built = parser.instantiate(given, instantiators=[(reusing(system), object, True)])[what]
     if hasattr(built, "check"):
         built.check(system)
