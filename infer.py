@@ -37,7 +37,7 @@ if __name__ == "__main__":
 
 from jsonargparse import ArgumentParser, auto_cli, auto_parser, set_parsing_settings
 
-from common.command_line import CommandLine
+from common.command_line import CommandLine, refuse_null_groups
 from common.errors import exit_code
 from common.garbage_collection import collect_less_often
 from common.roots import ROOTS, TYPED, add_roots, refuse_unused, typed_in
@@ -83,6 +83,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
                 refuse_unused(self._given, self.used_roots)
             for root in ROOTS:  # they stand in the paths
                 namespace[command].pop(root)
+            refuse_null_groups(vars(namespace[command]))
             move_to_reader(namespace[command])
         return super().instantiate(namespace, *args, **kwargs)
 

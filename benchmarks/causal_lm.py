@@ -54,8 +54,7 @@ def random_model(folder: Path, **sizes: Any) -> str:
         **{**four_layers, **sizes}, max_position_embeddings=2048, eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id, bos_token_id=None,
     )  # fmt: skip
-    save_network(Qwen2ForCausalLM(config), folder)
-    tokenizer.save_pretrained(folder)
+    save_network(Qwen2ForCausalLM(config), folder, tokenizer)
     return str(folder)
 
 

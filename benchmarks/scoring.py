@@ -2,7 +2,7 @@
 
     python -m benchmarks.scoring [--pretrained MODEL] [--questions 8] [--pairs 36] [--device auto]
 
-Variants, run alternately several times; the best time of each is printed:
+Variants, run alternately several times; the median of each is printed:
   ours           fused attention, each text tokenized once, batches by length under a token budget
   eager          the same with the BigBird attention of transformers
   cross_encoder  CrossEncoder of sentence-transformers on the exported classifier/ folder, concatenated texts
@@ -10,14 +10,15 @@ Variants, run alternately several times; the best time of each is printed:
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from sentence_transformers import CrossEncoder
 
 from benchmarks.serving import WORDS
+from benchmarks.training import medians
 from common.records import Passage, passage_text
 from models.devices import resolve_device
 from models.drrag.triple_classifier import PART, TripleClassifier
@@ -72,18 +73,13 @@ def main() -> None:
             model.encode._ids.clear()  # so that each repetition tokenizes again
             model.probabilities(triples)
 
-        variants: dict[str, Callable[[], object]] = {
+        variants: dict[str, Callable[[], Any]] = {
             "ours": lambda: ours(classifier),
             "eager": lambda: ours(eager),
             "cross_encoder": lambda: cross.predict(concatenated, batch_size=32, show_progress_bar=False),
         }
-        seconds = dict.fromkeys(variants, float("inf"))
-        for _ in range(arguments.repeats + 1):
-            for name, run in variants.items():
-                started = time.perf_counter()
-                run()
-                seconds[name] = min(seconds[name], time.perf_counter() - started)
-    print(f"{len(triples)} triples on {device}, {torch.get_num_threads()} threads, best of {arguments.repeats + 1}")
+        seconds = medians(variants, arguments.repeats)
+    print(f"{len(triples)} triples on {device}, {torch.get_num_threads()} threads, median of {arguments.repeats}")
     for name, value in seconds.items():
         print(f"{name:14} {len(triples) / value:8.1f} triples/s   time relative to ours {value / seconds['ours']:.2f}")
 

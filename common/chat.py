@@ -24,6 +24,7 @@ _END = (  # those of them that end a turn or a text; a reply may end in the othe
 _ENDS = re.compile(rf"{_END}\Z", re.IGNORECASE)
 _NEXT_TURN = re.compile(  # of models that were not stopped; in no line of JSON
     rf"{_END}(?:[^\S\n]*\n\s*<\|?(?:im_start|start_of_turn|turn|user|human|system|assistant)\|?>"
+    r"|[^\S\n]*\n\s*(?:human|user|question|instruction)\s*[:\uff1a]"
     r"|<\|start_header_id\|>\w{1,30}<\|end_header_id\|>\n)",
     re.IGNORECASE,
 )

@@ -9,7 +9,10 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import partial
+from inspect import signature
+from pkgutil import resolve_name
 from typing import Any, NoReturn, get_args, get_origin
 
 from common.errors import UserError, as_typed
@@ -85,6 +88,25 @@ def in_one_line(message: str) -> str:
     told = [line.strip().removeprefix("- ").rstrip(".") for line in lines]
     said = "; ".join(dict.fromkeys(each for each in told if each and not re.fullmatch(_HEADINGS, each)))
     return ": ".join(filter(None, (".".join(keys), said)))
+
+
+def refuse_null_groups(options: Mapping[str, Any], name: str = "", kind: Any = None) -> None:
+    """Raise UserError if a group of options of a class, or of one within it, is null: nothing can be made of it.
+
+    Args:
+        options: Parsed options.
+        name: What they are options of, before their own names.
+        kind: The class that takes them; None if none of them is such a group.
+    """
+    parameters = {} if kind is None else signature(kind).parameters
+    for option, value in options.items():
+        place, of = f"{name}.{option}".lstrip("."), getattr(parameters.get(option), "annotation", None)
+        if value is None and isinstance(of, type) and is_dataclass(of):
+            first = fields(of)[0]
+            example = f"{{{first.name}: {'null' if first.default is None else 'VALUE'}}}"
+            raise UserError(f"{place}: null is no group of options: give {example}, or leave it out.")
+        if hasattr(value, "init_args"):
+            refuse_null_groups(vars(value.init_args), place, resolve_name(value.class_path))
 
 
 class CommandLine:

@@ -138,3 +138,8 @@ def listed_files(manifest: str, of_command: Callable[[dict], bool] = bool) -> Ca
 def known_files(report: str, *names: str) -> Callable[[Path], list[str] | None]:
     """`OutputFolder.own_files` of a command that writes `report` and files that match the patterns `names`."""
     return lambda folder: [report, *names] if (folder / report).is_file() else None
+
+
+def partial_folder(out: Path) -> Path:
+    """Where what an interrupted command has computed is kept."""
+    return out.with_name(f"{out.name}.partial")

@@ -221,8 +221,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
 
         `options` are of `save_pretrained`.
         """
-        save_network(self.network, folder, **options)
-        self.tokenizer.save_pretrained(folder)
+        save_network(self.network, folder, self.tokenizer, **options)
 
     def _read(self, sequences: Sequence[Sequence[int]], kept: KeptStates | None = None) -> KeptStates:
         """The states of sequences, which all begin with what is kept already."""

@@ -72,8 +72,7 @@ def use_of(network: PreTrainedModel, name: str) -> AdapterUse | None:
 def save_causal(network: PreTrainedModel, encode: PromptEncoder, folder: Path) -> None:
     """Write config.json, generation_config.json, model.safetensors without adapters, and the tokenizer."""
     weights = {"state_dict": merged_weights(network, None)} if adapters_of(network) else {}
-    save_network(network, folder, **weights)
-    encode.tokenizer.save_pretrained(folder)
+    save_network(network, folder, encode.tokenizer, **weights)
 
 
 def computing(adapter: AdapterUse | None) -> AbstractContextManager[Any]:

@@ -236,8 +236,7 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
         if isinstance(self.encode, PromptEncoder):
             save_causal(self.network, self.encode, folder)
         elif self.generative:
-            save_network(self.network, folder)
-            with_max_tokens(tokenizer, max_tokens).save_pretrained(folder)
+            save_network(self.network, folder, with_max_tokens(tokenizer, max_tokens))
         else:
             save_one_score(self.network, folder)
             pair_tokenizer(tokenizer, max_tokens, self.segmented, separator_inside=False).save_pretrained(folder)

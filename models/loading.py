@@ -117,10 +117,12 @@ def _head_alone(folder: Path) -> bool:
     return "lm_head.weight" in names and not any("shared." in name or "embed_tokens." in name for name in names)
 
 
-def save_network(network: PreTrainedModel, folder: str | Path, **options: Any) -> None:
-    """Save a network's config.json and model.safetensors; `options` are those of `save_pretrained`."""
+def save_network(network: PreTrainedModel, folder: str | Path, tokenizer: Any = None, **options: Any) -> None:
+    """Save a network, and its tokenizer; `options` are those of `save_pretrained`."""
     with quiet():
         network.save_pretrained(folder, **options)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
 
 
 @contextmanager

@@ -120,8 +120,7 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
 
         `options` are of `save_pretrained`.
         """
-        save_network(self.network, folder, **options)
-        self.tokenizer.save_pretrained(folder)
+        save_network(self.network, folder, self.tokenizer, **options)
 
     def _pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         return pad(sequences, self.pad_id, max(map(len, sequences)))

@@ -111,8 +111,7 @@ def t5_from_scratch(
 
             initialize_copy_heads(network, seed)
         with whole_folder(out) as folder:
-            save_network(network, folder)
-            made.save_pretrained(folder)
+            save_network(network, folder, made)
             write_json(folder / RECORD, {"seed": seed, "sizes": asdict(sizes), "sha256": digests(folder)})
         print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
 

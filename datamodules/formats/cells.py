@@ -4,10 +4,9 @@ Standard library only.
 """
 
 import ast
-import io
 import json
 import math
-import tokenize
+import re
 from contextlib import suppress
 
 from common.errors import DataError
@@ -16,8 +15,15 @@ MISSING = frozenset(("nan", "NaN", "NaT", "<NA>"))  # as pandas and numpy write 
 NO_NUMBER = MISSING | {"None"}  # the same where ids and numbers stand; None is a word elsewhere
 WORDS_FOR_NONE = frozenset(("None", "NA", "N/A"))  # texts, which often stand for a missing value
 _LITERALS = dict.fromkeys(("nan", "NaN", "NaT", "NA", "null"), "None") | {"true": "True", "false": "False"}
-_CONSTANTS = frozenset(("None", "True", "False"))
-_BLANK = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+_LITERALS["<NA>"] = "None"
+_TEXT = r"""(?:'[^']*'|"[^"]*")"""
+_LIST = re.compile(rf"\[.*\]|(?:\w+\.)?array\(.*\)|\({_TEXT},(?:\s*{_TEXT},?)*\)", re.DOTALL)
+_TOKEN = re.compile(
+    r"(?P<unread>,\s*dtype=[^()\[\]]*|(?:\w+\.)*[a-zA-Z_]\w*(?=\())|\.\.\."  # array(['a'], dtype=object), np.int64(3)
+    r"""|(?P<value>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|<NA>"""
+    r"|(?:(?<![\w.])[-+])?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[a-zA-Z_]\w*)|\S",
+    re.DOTALL,
+)
 
 
 class TableCell(str):
@@ -60,13 +66,18 @@ def structure(value: object, what: str) -> object:
     Raises:
         DataError: As `list_of`.
     """
-    if not isinstance(value, str) or (value.strip()[:1], value.strip()[-1:]) not in (("[", "]"), ("{", "}")):
+    if not isinstance(value, str) or not (is_list(value) or (value.strip()[:1], value.strip()[-1:]) == ("{", "}")):
         return value
     if isinstance(value, TableCell):
         return list_of(value, what)
     with suppress(ValueError, RecursionError):
         return json.loads(value, parse_constant=nan_is_null)
     return value
+
+
+def is_list(cell: str) -> bool:
+    """Whether a text begins and ends as a list or an array does, or is a tuple of texts."""
+    return _LIST.fullmatch(cell.strip()) is not None
 
 
 def list_of(text: str, what: str) -> object:
@@ -77,8 +88,9 @@ def list_of(text: str, what: str) -> object:
     """
     with suppress(ValueError, RecursionError):
         return json.loads(text, parse_constant=nan_is_null)
-    with suppress(ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
-        return ast.literal_eval(_as_python(text.strip(), what))
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        found = ast.literal_eval(_as_python(text.strip(), what))
+        return [*found] if isinstance(found, tuple) else found
     raise DataError(f"{what} is {text[:40]!r}, which begins like a list and is none")
 
 
@@ -92,29 +104,13 @@ def _as_python(text: str, what: str) -> str:
 
     Python itself joins texts that follow one another: ['a' 'b'] would be ['ab'].
     """
-    parts: list[str] = []
-    ends, before = False, (0, 0)  # whether a value ends here, and where
-    tokens = [each for each in tokenize.generate_tokens(io.StringIO(text).readline) if each.type not in _BLANK]
-    skip = 0
-    for place, token in enumerate(tokens):
-        if place < skip:
-            continue
-        if token.string == "...":
+    parts, ends = list[str](), False  # whether a value ends here
+    for found in _TOKEN.finditer(text):
+        token, value = found[0], found["value"]
+        if token == "...":
             raise DataError(f"{what} is {text[:40]!r}, of which '...' stands for values that were not written")
-        if token.string in ("np", "numpy") or (token.string == "." and not ends):  # np.int64(3), np.str_('a')
-            continue
-        following = tokens[place + 1].string if place + 1 < len(tokens) else ""
-        if token.type == tokenize.NAME and following in (".", "(") and token.string not in _CONSTANTS:
-            continue
-        if token.string == "," and following == "dtype":  # array([1, 2], dtype=object)
-            skip = next((at for at, each in enumerate(tokens) if at > place and each.string == ")"), place + 1)
-            continue
-        if token.string in ("<", ">"):  # <NA>
-            continue
-        starts = token.type in (tokenize.STRING, tokenize.NUMBER, tokenize.NAME) or token.string in ("(", "[", "{")
-        if ends and (starts or (token.string in "+-" and token.start > before)):
-            parts.append(",")
-        parts.append(_LITERALS.get(token.string, token.string) if token.type == tokenize.NAME else token.string)
-        ends = token.type in (tokenize.STRING, tokenize.NUMBER, tokenize.NAME) or token.string in (")", "]", "}")
-        before = token.end
+        if not found["unread"]:
+            parts += [","] * (ends and (bool(value) or token in "([{"))
+            parts.append(_LITERALS.get(token, token))
+            ends = bool(value) or token in ")]}"
     return " ".join(parts)

@@ -22,6 +22,7 @@ def converted(
     cure: str | Callable[[Row, bool], str],
     counts: RowCounts,
     some: bool = True,
+    look: Callable[[Row, str], object] = lambda *_: None,
 ) -> Iterator[Record]:
     """The record of each row without a null or empty needed field.
 
@@ -32,14 +33,18 @@ def converted(
         cure: What to do about a row that is wrong; or a function of this row, and of whether none before it was read.
         counts: Counts the rows that are left out, and the parts of others.
         some: Whether a file of which no row is left is an error.
+        look: Looks at the first row, with source and place.
 
     Raises:
         DataError: If a row is wrong, named with source and place, or `some` and no row is left.
     """
     read, left_out = False, ""
-    for place, row in found:
+    for number, (place, row) in enumerate(found):
+        if not number:
+            look(row, f"{source}, {place}")
         counts.here, counts.row = (source, place), row
-        if _is_header(row):
+        names = [isinstance(value, TableCell) and value.strip() == name for name, value in row.items()]
+        if names and all(names):
             counts.add(REPEATED_HEADER)
             continue
         for name, value in row.items():
@@ -62,10 +67,3 @@ def converted(
     if some and left_out and not read:
         remedy = cure if isinstance(cure, str) else cure({}, True)
         raise DataError(f"{source}: every row is left out, as {left_out}. {remedy}")
-
-
-def _is_header(row: Row) -> bool:
-    """Whether a row of a table has the names of its columns, as where tables were joined."""
-    return any(row.values()) and all(
-        isinstance(value, TableCell) and value.strip() == name for name, value in row.items()
-    )

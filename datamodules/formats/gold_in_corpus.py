@@ -1,7 +1,7 @@
 """Reads questions with their gold passages, also where the file names these by the ids of a corpus."""
 
 import re
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -56,19 +56,10 @@ def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Ques
 def _with_corpus(
     questions: Iterator[Question], again: Iterator[Question], source: str, corpus: str
 ) -> Iterator[Question]:
-    named = (each for question in questions for id_ in _named(question) for each in (clean(id_), *parts(id_)))
-    ids = {form for each in named for form in (each, whole(each))}
-    found: dict[str, dict[str, Passage]] = {}  # own id -> its passages by id
-    by_number: dict[str, dict[str, Passage]] = {}  # the same of ids such as 3.0, by 3
-    if not ids:
+    named = [id_ for question in questions for id_ in _named(question)]
+    if not named:
         _say_once(f"{source} names no gold passage by the ids of a corpus: {corpus} is not used.")
-    else:
-        for passage in read_passages(CORPUS_LAYOUT, [corpus], repeated=True):
-            if (own := clean(passage.corpus_id)) in ids:
-                found.setdefault(own, {}).setdefault(passage.id, passage)
-            elif (number := whole(own)) in ids:
-                by_number.setdefault(number, {}).setdefault(passage.id, passage)
-        found = by_number | found
+    found = passages_by_id(read_passages(CORPUS_LAYOUT, [corpus], repeated=True) if named else (), named)
     if several := [own for own, each in found.items() if len(each) > 1]:
         _say_once(
             f"{corpus}: {len(several):,} of the ids that {source} names are of several passages with different texts, "
@@ -110,6 +101,20 @@ def in_corpus(ids: Collection[str], corpus: Container[str]) -> tuple[str, ...]:
         known = [each if clean(each) in corpus else whole(clean(each)) for each in own]
         found |= dict.fromkeys(known if all(clean(each) in corpus for each in known) else [id_])
     return tuple(found)
+
+
+def passages_by_id(passages: Iterable[Passage], named: Iterable[str]) -> dict[str, dict[str, Passage]]:
+    """The passages that ids name, as they are in the corpus or in parts, by own id, then by id; 3.0 is 3, too."""
+    ids = {form for id_ in named for each in (clean(id_), *parts(id_)) for form in (each, whole(each))}
+    found: dict[str, dict[str, Passage]] = {}
+    by_number: dict[str, dict[str, Passage]] = {}  # the same of ids such as 3.0, by 3
+    for passage in passages:
+        for own in map(clean, (passage.corpus_id, *passage.other_ids)):
+            if own in ids:
+                found.setdefault(own, {}).setdefault(passage.id, passage)
+            elif (number := whole(own)) in ids:
+                by_number.setdefault(number, {}).setdefault(passage.id, passage)
+    return by_number | found
 
 
 def parts(id_: str) -> list[str]:

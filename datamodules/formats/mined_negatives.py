@@ -17,7 +17,7 @@ from pathlib import Path
 from common.errors import DataError, MissingInputError
 from common.records import OTHER_TEXTS, TEXT_VERSION, Passage
 from datamodules.formats import row_fields as fields
-from datamodules.formats.open_data import has_fields, rows
+from datamodules.formats.open_data import first_fields, rows
 
 Hits = Mapping[str, Sequence[str]]
 
@@ -45,7 +45,7 @@ class Mined(list[Passage]):
 
 def is_mined(path: Path) -> bool:
     """Whether a file is one of mined negatives, by its first line."""
-    return has_fields(path, {"question_id", "passages"}, {"hits", "copies", "text_version"})
+    return first_fields(path) - {"hits", "copies", "text_version"} == {"question_id", "passages"}
 
 
 def mined_line(id: str, found: Mined) -> str:

@@ -88,13 +88,13 @@ def versions_by_name(sources: Iterable[str]) -> dict[str, int]:
     return {"table": 0} if any(name.endswith(_TABLES) for name in names) else {}
 
 
-def has_fields(path: Path, needed: Set[str], more: Set[str]) -> bool:
+def first_fields(path: Path) -> Set[str]:
     """Whether the first line of a file is a JSON object with these fields, and with no others but `more`."""
     try:
         with path.open(encoding="utf-8") as file:
-            return bool(parse_json(file.readline()).keys() - more == needed)
+            return set(parse_json(file.readline()).keys())
     except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
-        return False
+        return set()
 
 
 def part_of(source: str) -> str | None:

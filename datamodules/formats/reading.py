@@ -332,7 +332,7 @@ def _records(
         steps.remember(row)
         return record
 
-    for record in converted(source, steps.of_layout(found), checked, steps.cure, counts, some):
+    for record in converted(source, found, checked, steps.cure, counts, some, steps.look):
         steps.count_nulls()
         filled = _filled_passage(record, counts) if isinstance(record, Passage) else _filled_question(record, counts)
         if filled is not None:
@@ -348,16 +348,13 @@ class _Steps:
         self._given: set[str] = set()  # consistent fields that a row had
         self._null: dict[str, tuple[str, int]] = {}  # the first place, and how many; of fields that no row had
 
-    def of_layout(self, found: Iterator[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
-        """The rows, of which the first shows whether they are of the layout."""
-        for number, (place, row) in enumerate(found):
-            if not number:
-                check_first_row(self._module, self._source, row)
-                self._count_unknown(row_of(self._module, row), f"{self._source}, {place}")
-            yield place, row
+    def look(self, row: Row, place: str) -> None:
+        """Check by the first row whether the rows are of the layout.
 
-    def _count_unknown(self, row: Row, place: str) -> None:
-        """Count the fields that a layout of questions of this project does not have, and those beside a passage."""
+        Fields are counted that a layout of questions of this project does not have, and those beside a passage.
+        """
+        check_first_row(self._module, self._source, row)
+        row = row_of(self._module, row)
         if hasattr(self._module, "FIELDS"):
             self._counts.add_unknown_fields(row, self._module.FIELDS, name_of(self._module), place)
         elif not has_questions(self._module):

@@ -14,7 +14,7 @@ All but rrr are JSON Lines, a JSON list, CSV or TSV, gzip'd or not, or a Hugging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from common.errors import DataError, UserError
@@ -121,10 +121,10 @@ def _read(
     if layout == AUTO:
         layout = best_of(_LAYOUTS, next(rows(source))[1], source, "rewrites")
     chosen = _LAYOUTS[layout]
-    first = next(found, None)
-    if layout == "rewrites" and first is not None:
-        counts.add_unknown_fields(fields.plain(first[1]), _FIELDS, layout, f"{source}, {first[0]}")
-    found = found if first is None else chain([first], found)
+
+    def look(row: Row, place: str) -> None:
+        if layout == "rewrites":
+            counts.add_unknown_fields(fields.plain(row), _FIELDS, layout, place)
 
     def example(row: Row) -> RewriteExample:
         return chosen.example(row, strategy or chosen.strategy)
@@ -137,7 +137,7 @@ def _read(
             return f"It looks like {fits[0]}: use layout {fits[0]}."
         return f"Is this a {layout} file? Known layouts: {', '.join(_LAYOUTS)}."
 
-    yield from converted(source, found, example, cure, counts)
+    yield from converted(source, found, example, cure, counts, look=look)
 
 
 def _rrr_rows(source: str) -> Iterator[tuple[str, dict]]:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 from common.errors import DataError
 from common.records import Passage, clean, nfkc
-from datamodules.formats.cells import WORDS_FOR_NONE, TableCell, is_null, list_of, structure, whole
+from datamodules.formats.cells import WORDS_FOR_NONE, TableCell, is_list, is_null, list_of, structure, whole
 from datamodules.formats.row_counts import LEFT_OUT, RowKind
 
 Row = Mapping[str, object]
@@ -249,7 +249,7 @@ def listed(row: Row, field: str, parted: bool = True, number: bool = False) -> l
     name = key(row, field, number)
     value: object = [] if name is None else row[name]
     if isinstance(value, TableCell):
-        if value.strip().startswith("[") and value.strip().endswith("]"):
+        if is_list(value):
             value = list_of(value, f"field '{name}'")
         elif parted and "|" in value:
             value = [TableCell(part.strip()) for part in value.split("|")]

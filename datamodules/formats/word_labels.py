@@ -28,7 +28,7 @@ from common.records import OTHER_TEXTS, TEXT_VERSION, Passage, passage_text
 from common.words import WORDS, new_words
 from datamodules.formats import row_fields as fields
 from datamodules.formats.conversion import converted
-from datamodules.formats.open_data import has_fields, rows
+from datamodules.formats.open_data import first_fields, rows
 from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.row_fields import Row
 
@@ -79,7 +79,7 @@ def averaged(labels: Sequence[WordLabels]) -> WordLabels:
 
 def is_word_labels(path: Path) -> bool:
     """Whether a file is one of word labels, by its first line."""
-    return has_fields(path, _FIELDS, _VERSIONS)
+    return first_fields(path) - _VERSIONS == _FIELDS
 
 
 def to_row(labels: WordLabels) -> dict[str, object]:
@@ -136,15 +136,11 @@ def word_label_rows(path: str, limit: int | None = None, counts: RowCounts | Non
     if not Path(path).exists():
         raise MissingInputError(f"{path} does not exist: write it with `python infer.py label --out {path} ...`.")
     cure, counts = f"Run `python infer.py label --out {path} ...` again.", counts or RowCounts()
-    return converted(path, islice(_known_rows(path, counts), limit), from_row, cure, counts)
 
+    def look(row: Row, place: str) -> None:
+        counts.add_unknown_fields(row, _FIELDS | _VERSIONS, "of word labels", place)
 
-def _known_rows(path: str, counts: RowCounts) -> Iterator[tuple[str, Row]]:
-    """The rows; fields of the first one that word labels do not have are counted."""
-    for number, (place, row) in enumerate(rows(path)):
-        if not number:
-            counts.add_unknown_fields(row, _FIELDS | _VERSIONS, "of word labels", f"{path}, {place}")
-        yield place, row
+    return converted(path, islice(rows(path), limit), from_row, cure, counts, look=look)
 
 
 def _stored(changes: Mapping[str, float]) -> dict[str, float]:

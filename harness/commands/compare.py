@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import SomeFailedError, UserError
+from common.outputs import partial_folder
 from common.progress import say
 from common.yaml_texts import load_yaml
 from harness.commands.evaluate import evaluate_into, files_and_settings, report_folder
@@ -95,7 +96,6 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
     _check_shared(given)
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.report import OUTPUT
-    from harness.evaluation.settings import partial_folder
     from harness.evaluation.study import build
 
     first = next(iter(given.values()))

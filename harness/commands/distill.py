@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import DataError, SomeFailedError
+from common.outputs import partial_folder
 from common.ranges import PositiveInt
 from harness.commands.file_lists import listed
 from harness.rewriters.distilled import STRATEGIES, check_layout, read_distinct
@@ -58,7 +59,7 @@ def distill(
             read_distinct(layout, [source], 1, RowCounts())
     OUTPUT.check_writable(out)
     rewriter.load()
-    partial = out.parent / f"{out.name}.partial"
+    partial = partial_folder(out)
     with OUTPUT.locked(out):
         unusual = RowCounts(strict, without_gold=None)
         distinct, repeated = read_distinct(layout, sources, limit, unusual)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from common.answer_metrics import Normalization
 from common.errors import ArtifactError, UserError
 from common.files import whole_folder
+from common.outputs import partial_folder
 from common.progress import say, say_facts
 from common.ranges import PositiveInt
 from harness.evaluation.judge import Judge
@@ -95,7 +96,7 @@ def files_and_settings(
     if not ks or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers, such as [1,5,10,20].")
     files = QuestionFiles(**questions).recognized()
-    from harness.evaluation.settings import Bootstrap, Settings, partial_folder
+    from harness.evaluation.settings import Bootstrap, Settings
 
     partial = partial_folder(out)
     replaced = out.resolve(), partial.resolve()

@@ -4,9 +4,10 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from common.errors import UserError
 from common.progress import say
@@ -118,6 +119,12 @@ def index(
         encoder = SentenceEncoder(
             dense.encoder, device, dense.max_tokens, *prefixes, dense.precision, dense.batch_tokens
         )
+    options: dict[Kind, tuple[Any, ...]] = {
+        "dense": (encoder, dense.chunk_passages, dense.faiss_index),
+        "bm25": (bm25.k1, bm25.b, bm25.stop_words, workers),
+        "keywords": (keywords.max_share, keywords.file),
+        "links": (),
+    }
     said: set[str] = set()
     with source.locked() if source is not None and first else nullcontext():
         for one, folder in sorted(kinds.items(), key=lambda item: item[0] != "dense"):  # all processes share it
@@ -125,28 +132,13 @@ def index(
                 continue
             counts = rows[one]
             build = Build(overwrite, _source(corpus, layout, source), counts)
-            if one == "bm25":
-                from harness.retrievers.bm25 import build_bm25
+            write = getattr(import_module(f"harness.retrievers.{one}"), f"build_{one}")
+            write(passages[one], folder, *options[one], build)
+            if one == "dense" and place is not None and first:
+                from harness.indexing.index_folder import open_index
+                from harness.indexing.qdrant_collection import upload
 
-                build_bm25(passages[one], folder, bm25.k1, bm25.b, bm25.stop_words, workers, build)
-            elif one == "keywords":
-                from harness.retrievers.keywords import build_keywords
-
-                build_keywords(passages[one], folder, keywords.max_share, keywords.file, build)
-            elif one == "links":
-                from harness.retrievers.links import build_links
-
-                build_links(passages[one], folder, build)
-            else:
-                from harness.retrievers.dense import build_dense
-
-                assert encoder is not None
-                build_dense(passages[one], folder, encoder, dense.chunk_passages, dense.faiss_index, build)
-                if place is not None and first:
-                    from harness.indexing.index_folder import open_index
-                    from harness.indexing.qdrant_collection import upload
-
-                    upload(open_index(folder, "dense"), place, overwrite)
+                upload(open_index(folder, "dense"), place, overwrite)
             for line in counts.lines():
                 if line not in said:
                     said.add(line)
@@ -185,9 +177,7 @@ def _source(corpus: list[str] | str | None, layout: str, source: "DocumentFolder
         found = versions_of(path for each in files for path in content_files(each))
         return found if source is None else {**found, **source.versions}
 
-    if source is None:
-        return CorpusSource(origin, versions=versions)
-    return CorpusSource(origin, source.recipe, source.write_images, versions)
+    return CorpusSource(origin, getattr(source, "recipe", None), getattr(source, "write_images", None), versions)
 
 
 def _full_name(source: str) -> str:

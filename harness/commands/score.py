@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.errors import DataError
-from common.files import parse_json
 from common.outputs import OutputFile
 from common.ranges import Precision
+from datamodules.formats.open_data import first_fields
 
 if TYPE_CHECKING:
     from common.records import Question
@@ -17,17 +17,7 @@ LAYOUT = "fid"  # the only layout whose passages have scores
 QUESTIONS_AT_ONCE = 256  # bounds memory; also the unit in which an interrupted run resumes, and that ranks share
 
 
-def is_scored(path: Path) -> bool:
-    """Whether a file was written by this command, by its first line."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            row = parse_json(file.readline())
-    except ValueError:  # not UTF-8 or not JSON
-        return False
-    return isinstance(row, dict) and "scored_by" in row
-
-
-SCORED = OutputFile("`infer.py score`", "a question file with scores", is_scored)
+SCORED = OutputFile("`infer.py score`", "a question file with scores", lambda path: "scored_by" in first_fields(path))
 
 
 def score(

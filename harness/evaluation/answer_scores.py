@@ -197,10 +197,8 @@ def withheld_tables(questions: Sequence[Question], answers: Sequence[Answer], se
     """
     if not any(question.source.withheld for question in questions):
         return []
-    refused_N, answered_N = (
-        np.array([is_refusal(a.text) or not (a.text or a.costs.get("failed_calls")) for a in answers]),
-        np.array([bool(a.text) and not is_refusal(a.text) for a in answers]),
-    )
+    refused_N = np.array([is_refusal(a.text) or not (a.text or a.costs.get("failed_calls")) for a in answers])
+    answered_N = np.array([bool(a.text) and not is_refusal(a.text) for a in answers])
     withheld_N, known_N = np.array([(bool(q.source.withheld), bool(q.answers)) for q in questions]).T
     said = [replace(question, answers=question.source.withheld) for question in questions if question.source.withheld]
     texts = [answer.text for answer, question in zip(answers, questions, strict=True) if question.source.withheld]

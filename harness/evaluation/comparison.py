@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.files import write_json, write_text
+from common.files import write_json
 from common.records import Answer
 from harness.evaluation.answer_scores import (
     costs_table,
@@ -24,10 +24,9 @@ from harness.evaluation.answer_scores import (
 )
 from harness.evaluation.engine import MeasuredSystem, Measures
 from harness.evaluation.judging import judge_costs_table, judge_record, not_judged
-from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.question_files import QuestionFiles
-from harness.evaluation.report import REPORT, notes_of, write_tables
+from harness.evaluation.report import REPORT, notes_of, write_pages
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
 
@@ -180,7 +179,6 @@ def write_comparison(
         tables.append(judge_costs_table(of_all))
         record = judge_record(judge, of_all, {name: each.judged.record["means"] for name, each in measured.items()})
     notes = notes_of(replace(settings, paper=None))  # the paper's figures are in the reports of the systems
-    write_tables(folder, title, facts, tables, notes)
     picture = folder / "quality_and_cost.png"
     plot_quality_and_cost(measured, picture)
     cases = [
@@ -192,12 +190,10 @@ def write_comparison(
         for number in range(len(questions))
     ]
     systems = all_systems(measured)
-    answers, measures = (
-        {name: each for name, (each, _) in systems.items()},
-        {name: each for name, (_, each) in systems.items()},
-    )
+    answers = {name: each for name, (each, _) in systems.items()}
+    measures = {name: each for name, (_, each) in systems.items()}
     plots = {"quality and cost": picture.read_bytes()}
-    write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
+    write_pages(folder, title, facts, tables, notes, plots, questions, answers, measures, cases)
     asked = files.record(len(questions), first.read)
     write_json(folder / REPORT, {"questions": asked, "systems": list(measured), "judge": record})
 

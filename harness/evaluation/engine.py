@@ -32,7 +32,6 @@ from harness.evaluation.tables import ReportTable, not_measured
 from harness.interfaces import System
 from harness.retrievers.corpora import passages_of
 from harness.runtime.failures import (
-    ERROR,
     FailedQuestions,
     Failure,
     as_answers,
@@ -42,7 +41,7 @@ from harness.runtime.failures import (
     telling_what_is_kept,
 )
 from harness.runtime.long_questions import with_cut_notes
-from harness.runtime.memo import FOR_STUDY, Memo, settled
+from harness.runtime.memo import FOR_STUDY, Memo, has_succeeded, settled
 
 QUESTIONS_AT_ONCE = 64
 
@@ -187,15 +186,10 @@ def _remembered(system: System, memo: Memo) -> Callable[[Sequence[Question]], Se
             return [pack_answer(*each) for each in zip(asked, system.answer(asked), strict=True)]
 
         keys, values = [digest([question]) for question in questions], memo.of("answers", system)
-        packed = values(keys, work, None, QUESTIONS_AT_ONCE, lasts=lambda each: not _failed(each))
+        packed = values(keys, work, None, QUESTIONS_AT_ONCE, lasts=has_succeeded)
         return [unpack_answer(*each) for each in zip(questions, packed, strict=True)]
 
     return ask
-
-
-def _failed(packed: Mapping[str, Any]) -> bool:
-    """Whether an answer, or a call or a search for it, failed: it is asked for again by the next run."""
-    return bool(packed["notes"].get(ERROR)) or any(name.startswith("failed_") for name in packed["costs"])
 
 
 def shown(answers: Sequence[Answer]) -> list[Answer]:

@@ -3,13 +3,12 @@
 By title or by the corpus's own id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from common.errors import UserError
-from common.records import Passage, Question, nfkc
-from datamodules.formats.cells import whole
-from datamodules.formats.gold_in_corpus import in_corpus, parts
+from common.records import Passage, Question, clean, nfkc
+from datamodules.formats.gold_in_corpus import in_corpus, passages_by_id
 from harness.retrievers.corpora import indexes_of
 
 
@@ -39,21 +38,17 @@ def with_gold_in_index(
         raise UserError(
             "--gold index looks gold passages up in the system's index, and it searches none. Type --gold file."
         )
-    titles = {nfkc(title) for question in questions for title in _gold_titles(question)}
-    named = [each for question in questions for own in question.gold.corpus_ids for each in (own, *parts(own))]
-    own_ids = {*named, *map(whole, named)}
+    titles = {nfkc(title) for question in questions for title in question.gold.titles}
+    titles |= {nfkc(passage.title) for question in questions for passage in question.gold_passages}
     by_title: dict[str, list[Passage]] = {}
-    by_own_id: dict[str, list[Passage]] = {}
-    by_number: dict[str, list[Passage]] = {}  # the same of ids such as 3.0, by 3
-    for passage in indexes[0].stored:
-        if (title := nfkc(passage.title)) in titles:
-            by_title.setdefault(title, []).append(passage)
-        given = {passage.corpus_id, *passage.other_ids}
-        for own in own_ids & given:
-            by_own_id.setdefault(own, []).append(passage)
-        for number in own_ids.intersection(map(whole, given)) - given:
-            by_number.setdefault(number, []).append(passage)
-    by_own_id = by_number | by_own_id
+
+    def stored() -> Iterator[Passage]:
+        for passage in indexes[0].stored:
+            if (title := nfkc(passage.title)) in titles:
+                by_title.setdefault(title, []).append(passage)
+            yield passage
+
+    by_own_id = passages_by_id(stored(), [own for question in questions for own in question.gold.corpus_ids])
 
     def of_title(title: str, id_: str | None = None) -> list[Passage]:
         same = by_title.get(nfkc(title), [])
@@ -66,7 +61,7 @@ def with_gold_in_index(
             **{f"title {title}": of_title(title) for title in question.gold.titles},
         }
         own_gold = in_corpus(question.gold.corpus_ids, by_own_id)
-        gold = titled | {f"id {own}": by_own_id.get(own, []) for own in own_gold}
+        gold = titled | {f"id {own}": [*by_own_id.get(clean(own), {}).values()] for own in own_gold}
         known = {passage.id: passage for each in gold.values() for passage in each}
         missing = [name for name, each in gold.items() if not each]
         if not gold:
@@ -96,7 +91,3 @@ def with_gold_in_index(
     if unclear:
         lines.append(f"{unclear:,} questions are left out that name a gold passage by a title that several have")
     return found, lines + [f"{unknown:,} questions are left out that name no gold passage"] * bool(unknown)
-
-
-def _gold_titles(question: Question) -> list[str]:
-    return [*(passage.title for passage in question.gold_passages), *question.gold.titles]

@@ -121,7 +121,8 @@ class Judge:
 
         `verdict` is a key of CREDIT.
         """
-        places = [{"gold": _gold(question), "answer": answer or "(empty)"} for question, answer in cases]
+        golds = [" | ".join(question.answers) or "(none known)" for question, _ in cases]
+        places = [{"gold": gold, "answer": answer or "(empty)"} for gold, (_, answer) in zip(golds, cases, strict=True)]
         return self._ask("answers", [question for question, _ in cases], places, OnAnswer)
 
     def on_passages(self, cases: Sequence[tuple[Question, Passage]]) -> list[Verdict]:
@@ -158,7 +159,3 @@ class Judge:
             Verdict(key, each["fields"], each["failure"], each["costs"], self.verdicts.seconds_of(key))
             for key, each in zip(keys, found, strict=True)
         ]
-
-
-def _gold(question: Question) -> str:
-    return " | ".join(question.answers) or "(none known)"

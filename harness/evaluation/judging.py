@@ -71,7 +71,7 @@ def judgements(
     values: dict[str, Values] = {}  # row -> (N,), 0 to 1
     rows: dict[str, Cells] = {}
     for kind in KINDS:
-        names = (CORRECT, HALF) if kind == "answers" else retrieval_rows(judge.passages)
+        names = (CORRECT, HALF) if kind == "answers" else tuple(f"judged {at}@{judge.passages} %" for at in "HP")
         if reason := _not_judged(judge, kind, questions, answers):
             rows |= dict.fromkeys(names, [not_measured(reason)] * 3)
             continue
@@ -101,11 +101,6 @@ def judgements(
 def not_judged() -> ReportTable:
     """The table of an evaluation without a judge."""
     return ReportTable("judged", TITLE, ("mean",), {"ours": [not_measured(NO_JUDGE)]})
-
-
-def retrieval_rows(k: int) -> tuple[str, str]:
-    """The rows of the judged hit rate and precision of the first k passages."""
-    return f"judged H@{k} %", f"judged P@{k} %"
 
 
 def _not_judged(judge: Judge, kind: Kind, questions: Sequence[Question], answers: Sequence[Answer]) -> str:

@@ -121,9 +121,9 @@ class QuestionFiles:
             usable, facts = with_gold_in_index(system, loaded, self.missing_gold == "missed")
         else:
             usable = [
-                each
-                for each in loaded
-                if each.answers or each.source.withheld or each.gold.segments or _ships_gold(each)
+                q
+                for q in loaded
+                if q.answers or q.source.withheld or q.gold.segments or (q.support and not q.gold.titles)
             ]
         if not usable:
             none = "a gold answer or gold passages: choose a file with answers, such as a dev file"
@@ -162,11 +162,6 @@ class QuestionFiles:
             **({"gold": self.gold, "missing_gold": self.missing_gold} if self.gold == "index" else {}),
             **({"exclude_self": True} if self.exclude_self else {}),
         }
-
-
-def _ships_gold(question: "Question") -> bool:
-    """Whether recall and the other scores of gold passages are defined: the file ships all of them."""
-    return bool(question.support) and not question.gold.titles
 
 
 def _one_or_all(values: Sequence[object]) -> object:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,6 @@ def write_report(
     for file, draw in measured.findings.plots.items():
         draw(folder / file)
     notes = notes_of(settings, measured.findings.notes, measured.findings.paper)
-    write_tables(folder, title, facts, measured.tables, notes)
     write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(measured)))
     write_json(
         folder / REPORT,
@@ -83,7 +83,7 @@ def write_report(
             "questions": files.record(count, measured.read)
             | {"gold passages not in the index": absent_gold, "failed": measured.failed.reasons},
             "system": type(system).__name__,
-            "indexes": indexes_of_system(system),
+            "indexes": index_records(system),
             "models": model_facts(system),
             "normalization": settings.normalization,
             "bootstrap": asdict(settings.bootstrap) | {"confidence": 0.95},
@@ -96,31 +96,19 @@ def write_report(
             "seconds": measured.seconds,
         },
     )
-    plots = {file.removesuffix(".png").replace("_", " "): folder / file for file in measured.findings.plots}
-    html = page(
-        title,
-        facts,
-        measured.tables,
-        notes,
-        {caption: file.read_bytes() for caption, file in plots.items()},
-        measured.questions,
-        measured.systems,
-        measured.measures,
-        [measured.cases_of(number) for number in range(count)],
-    )
-    write_text(folder / "report.html", html)
-
-
-def indexes_of_system(system: System) -> list[dict[str, object]]:
-    """Folder, size and identity of the indexes that a system searches."""
-    return index_records(system)
+    plots = {
+        file.removesuffix(".png").replace("_", " "): (folder / file).read_bytes() for file in measured.findings.plots
+    }
+    cases = [measured.cases_of(number) for number in range(count)]
+    of_page = plots, measured.questions, measured.systems, measured.measures, cases
+    write_pages(folder, title, facts, measured.tables, notes, *of_page)
 
 
 def index_facts(system: System) -> list[str]:
     """A line on each of a system's indexes, and the facts on its retrievers."""
     indexes = [
         f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}"
-        for each in indexes_of_system(system)
+        for each in index_records(system)
     ]
     return list(dict.fromkeys([*indexes, *facts_of(system)]))  # two stages may search one index
 
@@ -134,10 +122,13 @@ def model_facts(system: System) -> list[str]:
     return facts
 
 
-def write_tables(folder: Path, title: str, facts: Sequence[str], tables: Sequence[ReportTable], notes: str) -> None:
-    """Write report.csv and report.md."""
+def write_pages(
+    folder: Path, title: str, facts: Sequence[str], tables: Sequence[ReportTable], notes: str, *of_page: Any
+) -> None:
+    """Write report.csv, report.md and report.html; `of_page` are further arguments of `page`."""
     write_text(folder / "report.csv", tables_csv(tables))
     write_text(folder / "report.md", tables_markdown(title, facts, tables, notes))
+    write_text(folder / "report.html", page(title, facts, tables, notes, *of_page))
 
 
 def notes_of(settings: Settings, further: str = "", name: str = "") -> str:

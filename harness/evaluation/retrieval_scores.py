@@ -18,6 +18,7 @@ from common.gold_segments import documents_of, is_relevant
 from common.records import Passage, Question, Ranked
 from harness.evaluation.log_rank import log_rank_index
 
+_has_answer = lru_cache(maxsize=2**17)(has_answer)  # the rows of a study have passages in common
 Holders = Sequence[Collection[str]]  # ids of passages, for each gold passage or gold segment
 
 
@@ -138,8 +139,3 @@ def _scores(question: Question, hits: Sequence[Ranked], ks: Sequence[int], index
 def _f1(recall: float, precision: float) -> float:
     """Their harmonic mean."""
     return 2 * recall * precision / (recall + precision) if recall and precision else 0.0
-
-
-@lru_cache(maxsize=2**17)  # the rows of a study have passages in common
-def _has_answer(text: str, answers: tuple[str, ...]) -> bool:
-    return has_answer(text, answers)

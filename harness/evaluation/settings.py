@@ -65,8 +65,3 @@ class Settings:
 def unspaced(questions: Sequence[Question]) -> list[Question]:
     """The questions with a gold answer in a script without blanks between words."""
     return [question for question in questions if any(map(is_unspaced, question.answers))]
-
-
-def partial_folder(out: Path) -> Path:
-    """The folder beside a report in which unfinished results are kept; removed with the finished report."""
-    return out.parent / f"{out.name}.partial"

@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, Protocol
 
-from common.command_line import in_one_line
+from common.command_line import in_one_line, refuse_null_groups
 from common.errors import UserError
 from common.outputs import OutputFile
 from common.records import Answer, Question
@@ -159,6 +159,7 @@ def build(system: System, what: What, options: Mapping[str, Any] | None) -> Any:
         given = parser.parse_object({what: dict(options or {})})
     except ArgumentError as error:
         raise UserError(f"{in_one_line(str(error))}.") from error
+    refuse_null_groups(vars(given.get(what, given)), what, kind)
     built = parser.instantiate(given, instantiators=[(reusing(system), object, True)])[what]
     if hasattr(built, "check"):
         built.check(system)

@@ -41,11 +41,6 @@ PARTIAL = OutputFolder(
 )
 
 
-def partial_folder(out: Path) -> Path:
-    """Folder for the unfinished build of an index at `out`."""
-    return out.with_name(f"{out.name}.partial")
-
-
 def start_or_resume(partial: Path, recipe: dict, build: Build, corpus: Path) -> None:
     """Record recipe and corpus in a partial folder; keep its chunks if they are of the same encoder.
 

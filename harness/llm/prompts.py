@@ -198,7 +198,8 @@ class Prompt:
 
     def chat(self, temperature: float = 0.0, sample: int = 0, documents: Sequence[Passage] = (), **texts: str) -> Chat:
         """The request with all places filled in, as `messages`."""
-        return Chat(self.messages(documents, **texts), self.max_tokens, temperature, sample)
+        messages = self.messages(documents, **texts)
+        return Chat(messages, self.max_tokens, temperature, sample, one_line=self.one_line)
 
     @property
     def example_places(self) -> set[str]:

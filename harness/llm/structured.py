@@ -98,11 +98,9 @@ def _repair(chat: Chat, text: str, reason: str) -> Chat:
     return replace(chat, messages=(*chat.messages, *further))
 
 
-def _valid(value: object) -> object:
-    return valid_text(value) if isinstance(value, str) else value
-
-
-VALID = BeforeValidator(_valid)  # pydantic refuses halves of surrogate pairs, which JSON can hold
+VALID = BeforeValidator(  # pydantic refuses halves of surrogate pairs, which JSON can hold
+    lambda value: valid_text(value) if isinstance(value, str) else value
+)
 ReplyText = Annotated[str, Field(min_length=1, max_length=2000), VALID]
 Word = Annotated[T, BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value)]
 

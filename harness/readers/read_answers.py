@@ -1,26 +1,18 @@
-"""Reading as the last step of a system: answers that hold evidence get the reader's text, costs and notes.
-
-Standard library only.
-"""
+"""Reading as the last step of a system: answers that hold evidence get the reader's text, costs and notes."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from common.records import Answer, Question, Ranked
+from common.records import Answer, Question
 from harness.interfaces import Reader
+from harness.runtime.memo import Memo
 from harness.runtime.stages import stage_ended
-
-Read = Callable[[Reader, Sequence[Question], Sequence[Sequence[Ranked]]], list[Answer]]
-
-
-def plain_read(reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-    """`reader.read`; the memo of an evaluation takes its place."""
-    return reader.read(questions, evidence)
 
 
 def read_answers(
-    reader: Reader | None, questions: Sequence[Question], answers: Sequence[Answer], read: Read = plain_read
+    reader: Reader | None, questions: Sequence[Question], answers: Sequence[Answer], memo: Memo | None = None
 ) -> list[Answer]:
     """The answers with the reader's text, log-probability, costs and notes added; as they are without a reader.
 
@@ -31,7 +23,8 @@ def read_answers(
         return list(answers)
     stage_ended("evidence", answers)
     started = time.perf_counter()
-    texts = read(reader, questions, [answer.evidence for answer in answers])
+    read = partial(memo.read, reader) if memo else reader.read
+    texts = read(questions, [answer.evidence for answer in answers])
     seconds = (time.perf_counter() - started) / len(questions)
     return [
         replace(

@@ -12,6 +12,7 @@ import numpy as np
 
 from common.errors import ArtifactError
 from common.files import scratch_folder
+from common.outputs import partial_folder
 from common.progress import say, track
 from common.ranges import PositiveInt, Precision
 from common.records import Passage, Ranked, as_texts
@@ -19,7 +20,6 @@ from harness.indexing.corpus_encoding import (
     PARTIAL,
     encode_chunks,
     encoded_chunks,
-    partial_folder,
     read_vectors,
     refuse_long_passages,
     start_or_resume,

@@ -294,7 +294,7 @@ class Memo:
         def work(places: Sequence[int]) -> list[dict[str, Any]]:
             return [asdict(each) for each in ask(part, [questions[place] for place in places])]
 
-        return self.of(kind, part)(keys, work, None, at_once, lasts=_has_succeeded)
+        return self.of(kind, part)(keys, work, None, at_once, lasts=has_succeeded)
 
     def read(
         self, reader: Reader, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]], every: bool = False
@@ -322,7 +322,12 @@ class Memo:
             return [[each.text, each.logprob, each.costs, each.notes] for each in answers]
 
         values = self.of("answers", reader)
-        found = zip(asked, keys, values(keys, read, "reading", READ_AT_ONCE, lasts=has_read_all), strict=True)
+        found = zip(
+            asked,
+            keys,
+            values(keys, read, "reading", READ_AT_ONCE, lasts=lambda each: not each[2].get("failed_calls")),
+            strict=True,
+        )
         answers = (
             Answer(each.id, text, (), logprob, {**costs, "seconds/reading": values.seconds_of(key)}, notes)
             for (each, _), key, (text, logprob, costs, notes) in found
@@ -346,12 +351,7 @@ def settled(answer: Answer) -> Answer:
     return replace(answer, costs=costs, notes=notes)
 
 
-def has_read_all(reading: Sequence[Any]) -> bool:
-    """Whether no call of a reading (text, log-probability, costs, notes) failed."""
-    return not reading[2].get("failed_calls")
-
-
-def _has_succeeded(row: Mapping[str, Any]) -> bool:
+def has_succeeded(row: Mapping[str, Any]) -> bool:
     failed = any(count for name, count in row["costs"].items() if name.startswith("failed_"))
     return not (failed or row.get("lost") or row["notes"].get("error"))
 

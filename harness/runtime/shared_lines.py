@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from common.errors import ArtifactError, SomeFailedError
 from common.files import seal, seal_of, write_atomically
-from common.outputs import Output, OutputFolder
+from common.outputs import Output, OutputFolder, partial_folder
 from common.progress import Progress, say
 from harness.runtime.distributed import ProcessGroup, join_process_group, launched
 from harness.runtime.failures import FailedQuestions, Failure, each_apart, telling_what_is_kept
@@ -76,7 +76,7 @@ def write_shared(
         SomeFailedError: If every item has failed: then nothing is written.
     """
     processes = joined or join_process_group()
-    first, partial = processes.rank == 0, out.with_name(f"{out.name}.partial")
+    first, partial = processes.rank == 0, partial_folder(out)
     with output.locked(out) if first else nullcontext():
         head, missing, batches, failed, lasts = dict[str, Any](), list[int](), 0, FailedQuestions(), True
         if first:

@@ -102,7 +102,7 @@ class Backend:
             for each, one in zip(questions, found, strict=True)
         ]
         if len(answers) == 1 and (why := failure_of(answers[0])):  # the same alone and beside others
-            raise HTTPException(500 if _is_of_program(found[0]) else 502, why)
+            raise HTTPException(500 if getattr(found[0], "status_code", 502) == 500 else 502, why)
         for answer in answers:
             self.metrics.spent(answer.costs)
         return answers
@@ -121,10 +121,6 @@ def refusal(error: Exception) -> HTTPException:
     if isinstance(error, UserError):
         return HTTPException(422, " ".join(str(error).split()))
     return HTTPException(500, "the server has failed, see its log")
-
-
-def _is_of_program(found: Any) -> bool:
-    return isinstance(found, HTTPException) and found.status_code == 500
 
 
 def plain(value: Any) -> Any:

@@ -103,8 +103,7 @@ def export_merged(serving: Path, out: Path, tolerance_nats: float | None = None)
                 differences[part] = 0.0
                 continue
             weights = merged_weights(part.network, part.adapter)
-            save_network(part.network, folder / part.name, state_dict=weights)
-            part.tokenizer.save_pretrained(folder / part.name)
+            save_network(part.network, folder / part.name, part.tokenizer, state_dict=weights)
             differences[part.name] = difference = _difference(part, folder / part.name)
             if not difference <= most:
                 raise ArtifactError(

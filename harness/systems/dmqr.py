@@ -14,7 +14,7 @@ from typing import Any, Self
 from common.ranges import PositiveInt
 from common.records import Answer, Asked, Question
 from harness.interfaces import Reader
-from harness.readers.read_answers import plain_read, read_answers
+from harness.readers.read_answers import read_answers
 from harness.retrievers.multi_query import EVERY, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
 from harness.runtime.failures import answer_each
@@ -98,4 +98,4 @@ class Dmqr:
                 questions[place] = replace(questions[place], text=found.question, history=())
                 answers[place].notes["standalone"] = found.question
         answers = [with_cuts(*each) for each in zip(answers, cuts, strict=True)]
-        return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
+        return read_answers(self.reader, questions, answers, self.memo)

@@ -15,7 +15,7 @@ from common.errors import UserError
 from common.ranges import PositiveInt, Precision
 from common.records import Answer, Asked, Question, Ranked
 from harness.interfaces import PairScorer, Reader, Retriever
-from harness.readers.read_answers import plain_read, read_answers
+from harness.readers.read_answers import read_answers
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.failures import answer_each
@@ -173,7 +173,7 @@ class DrRag:
         if self.memo is not None:
             decided = zip(answers, retrieval.results, decisions, strict=True)
             answers = [self._needing(q, *each, self.memo) for q, each in zip(questions, decided, strict=True)]
-        return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
+        return read_answers(self.reader, questions, answers, self.memo)
 
     def _needing(
         self, question: Question, answer: Answer, found: StageResults, decision: Decision, memo: Memo

@@ -14,6 +14,8 @@ from harness.interfaces import Reader, Retriever
 from harness.runtime.citation import images_of, tables_of
 from harness.systems.retrieve_read import RetrieveRead
 
+_count = lru_cache(maxsize=2**16)(word_count)  # a study fills contexts of several lengths from the same passages
+
 
 class HiQa(RetrieveRead):
     """Retrieves segments of documents, keeps those that fit the context, and generates an answer from them.
@@ -82,11 +84,6 @@ def fitting(words: Sequence[int], max_words: int) -> list[int]:
 def shown_words(passage: Passage) -> int:
     """Number of words of a passage with its title, as a reader gets it."""
     return _count(passage.title) + _count(passage.text)
-
-
-@lru_cache(maxsize=2**16)  # a study fills contexts of several lengths from the same passages
-def _count(text: str) -> int:
-    return word_count(text)
 
 
 def _returned(hits: Sequence[Ranked]) -> dict[str, object]:

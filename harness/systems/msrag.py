@@ -21,7 +21,7 @@ from common.errors import UnavailableError, UserError
 from common.records import Answer, Asked, Question
 from harness.answer_selection.estimator import EstimatedRelevance
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
-from harness.readers.read_answers import plain_read, sum_costs
+from harness.readers.read_answers import sum_costs
 from harness.runtime.concurrent_work import run_together
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
@@ -204,8 +204,8 @@ class Msrag:
         ]
         started = time.perf_counter()
         to_read = [questions[place] for _, place in asked], [contexts[name][place].passages for name, place in asked]
-        read = partial(self.memo.read, every=True) if self.memo else plain_read
-        texts = read(self.reader, *to_read) if asked else []
+        read = partial(self.memo.read, self.reader, every=True) if self.memo else self.reader.read
+        texts = read(*to_read) if asked else []
         seconds = (time.perf_counter() - started) / max(1, len(asked))
         known = dict(zip(asked, texts, strict=True))
 
@@ -298,7 +298,7 @@ def chosen_answer(
     lost = {
         name: str(each.notes.get("missing") or each.notes.get("error"))
         for name, each in by_source.items()
-        if _is_lost(each)
+        if each.notes.get("lost") or (each.notes.get("error") and not each.text)
     }
     notes: dict[str, object] = {
         "sources": [_told(name, answer, chosen) for name, answer in by_source.items()],
@@ -315,11 +315,6 @@ def chosen_answer(
     if lost:
         costs["lost_sources"] = float(len(lost))
     return replace(own, question_id=question.id, costs=costs, notes=notes)
-
-
-def _is_lost(answer: Answer) -> bool:
-    """Whether the source failed, or the call of the reader for it."""
-    return bool(answer.notes.get("lost") or (answer.notes.get("error") and not answer.text))
 
 
 def _told(name: str, answer: Answer, chosen: SelectedSource) -> dict[str, object]:

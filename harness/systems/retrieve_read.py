@@ -12,7 +12,7 @@ from common.ranges import PositiveInt
 from common.records import Answer, Asked, Question, clean
 from common.retrieval import plain_search, search_for
 from harness.interfaces import Reader, Retriever
-from harness.readers.read_answers import plain_read, read_answers
+from harness.readers.read_answers import read_answers
 from harness.retrievers.question_passages import given_ranking
 from harness.runtime.failures import answer_each
 from harness.runtime.loading import load
@@ -72,7 +72,7 @@ class RetrieveRead:
                 notes[NEEDED] = [searched, *self.memo.reading(self.reader, question)]
             own = {**costs, **({"failed_searches": 1.0} if why else {})}
             answers.append(self.shown(Answer(question.id, "", tuple(hits), costs=own, notes=notes)))
-        return read_answers(self.reader, questions, answers, self.memo.read if self.memo else plain_read)
+        return read_answers(self.reader, questions, answers, self.memo)
 
     def shown(self, answer: Answer) -> Answer:
         """An answer before it is read: its evidence is what the reader gets, here all of it."""

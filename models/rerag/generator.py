@@ -249,8 +249,7 @@ class T5Generator(Generator):
 
     def save(self, folder: Path) -> None:
         """See `Generator`."""
-        save_network(self.network, folder)
-        with_max_tokens(self.encode.tokenizer, self.encode.max_tokens).save_pretrained(folder)
+        save_network(self.network, folder, with_max_tokens(self.encode.tokenizer, self.encode.max_tokens))
 
     def _shifted(self, labels_PA: Tensor) -> Tensor:
         """Decoder input ids: the start token, then every label but the last."""

@@ -49,12 +49,9 @@ def check_callbacks(callbacks: Iterable[Callback]) -> None:
                 own = type(callback).__name__
                 raise UserError(f"trainer.callbacks: {own}{f', a {kind.__name__},' * (own != kind.__name__)} {reason}")
         at_end = callback.on_train_end
-        if not isinstance(callback, WeightAveraging) and not _is_of_lightning(at_end):
+        of_lightning = (getattr(at_end, "__module__", None) or "").startswith("pytorch_lightning.")
+        if not isinstance(callback, WeightAveraging) and not of_lightning:
             callback.on_train_end = _watched(type(callback).__name__, at_end)
-
-
-def _is_of_lightning(hook: Callable[..., Any]) -> bool:
-    return (getattr(hook, "__module__", None) or "").startswith("pytorch_lightning.")
 
 
 def _watched(name: str, hook: Callable[..., Any]) -> Callable[..., None]:

@@ -5,12 +5,9 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import fields, is_dataclass
 from functools import partial
-from inspect import signature
 from itertools import pairwise
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, Literal
 
 import pytorch_lightning as pl
@@ -19,7 +16,7 @@ from pytorch_lightning.callbacks import ProgressBar, TQDMProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.utilities import rank_zero_only
 
-from common.command_line import CommandLine
+from common.command_line import CommandLine, refuse_null_groups
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import write_text
 from common.locks import exclusive
@@ -133,22 +130,6 @@ class SaveRunConfig(SaveConfigCallback):
             logger.log_hyperparams(yaml.safe_load(text))
 
 
-def refuse_null_groups(options: Any) -> None:
-    """Raise UserError if data, or a group of options of the trainer or the data module, is null: none is made of it."""
-    if options.data is None:
-        raise UserError("data is null: name a data module, as the configs of configs/train do.")
-    for part in ("model", "data"):
-        given = options[part]
-        for name, parameter in signature(resolve_name(given.class_path)).parameters.items():
-            kind = parameter.annotation
-            if isinstance(kind, type) and is_dataclass(kind) and given.get(f"init_args.{name}", kind) is None:
-                first = fields(kind)[0]
-                value = "null" if first.default is None else "VALUE"
-                raise UserError(
-                    f"{part}.{name}: null is no group of options: give {{{first.name}: {value}}}, or leave it out."
-                )
-
-
 class TrainCLI(LightningCLI):
     """`train.py {fit,validate}` for any trainer and data module.
 
@@ -236,7 +217,9 @@ class TrainCLI(LightningCLI):
         refuse_unused(self.given, self.parser.used_roots)
         options = self.config[self.subcommand]
         check_name(options.name)
-        refuse_null_groups(options)
+        if options.data is None:
+            raise UserError("data is null: name a data module, as the configs of configs/train do.")
+        refuse_null_groups({"model": options.model, "data": options.data})
         refuse_strategy(options.trainer.strategy)
         require_loggers(options.trainer.logger)
         folder = Path(run_folder(options.name))

@@ -80,14 +80,10 @@ def _facts(row: Row) -> dict[str, int]:
 
 def _pairs(row: Row, field: str, first: str, second: str) -> list[tuple[object, object]]:
     """The pairs of a field in either form; empty if the field is absent or null."""
-    value = row.get(field)
+    value = fields.structure(row.get(field), f"field '{field}'")
     if isinstance(value, dict):
-        what = f"of field '{field}'"
-        firsts = fields.as_list(value.get(first), f"'{first}' {what}")
-        seconds = fields.as_list(value.get(second), f"'{second}' {what}")
-        if len(firsts) != len(seconds):
-            raise DataError(f"field '{field}' has {len(firsts)} '{first}' but {len(seconds)} '{second}'")
-        return list(zip(firsts, seconds, strict=True))
+        columns = {name: value.get(name) for name in (first, second)}
+        return [(each[first], each[second]) for each in fields.records(columns, f"field '{field}'")]
     pairs = [pair for pair in fields.optional_list(row, field) if fields.is_there(pair, f"an item of field '{field}'")]
     for number, pair in enumerate(pairs, 1):
         if not isinstance(pair, list) or len(pair) != 2:

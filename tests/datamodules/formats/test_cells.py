@@ -9,14 +9,14 @@ import pytest
 
 from common.errors import DataError
 from common.records import Question
-from datamodules.formats.cells import TableCell, list_of, whole, without_nan
+from datamodules.formats.cells import TableCell, list_of, structure, whole, without_nan
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.formats.recognition import AUTO
 from datamodules.formats.rewrites import read_rewrites
 from datamodules.formats.row_counts import RowCounts
 from datamodules.formats.word_labels import WordLabels, to_row, word_label_rows
-from tests.helpers.layout_rows import ROWS, as_lines, source
+from tests.helpers.layout_rows import HUB_HOTPOT, ROWS, as_lines, source
 
 PRINTED = {  # a list as programs write it -> its values
     '["a", null, 3]': ["a", None, 3],
@@ -32,6 +32,8 @@ PRINTED = {  # a list as programs write it -> its values
     "[array(['a'], dtype=object) array([1, 2])]": [["a"], [1, 2]],
     "[{'text': 'a'} {'text': 'b'}]": [{"text": "a"}, {"text": "b"}],
     "['a ... b']": ["a ... b"],
+    "('Aare', 'the Aare')": ["Aare", "the Aare"],
+    "('Aare',)": ["Aare"],
     "[]": [],
 }
 
@@ -39,6 +41,7 @@ PRINTED = {  # a list as programs write it -> its values
 @pytest.mark.parametrize("text", PRINTED)
 def test_a_list_as_programs_print_it(text) -> None:
     assert list_of(TableCell(text), "field 'x'") == PRINTED[text]
+    assert structure(TableCell(f" {text}\n"), "field 'x'") == PRINTED[text]
 
 
 @pytest.mark.parametrize("values", [["it's", 'a "b"', "c, d"], [1, -2, 3], [0.5, -1.25], ["x"], []])
@@ -98,6 +101,10 @@ def test_a_text_of_json_and_parquet_is_one_value(tmp_path) -> None:
         assert (one.answers, one.gold.corpus_ids, one.history) == (("P(A|B)",), ("a|1",), ("[PAD] | x",))
     (cell,) = read(source(tmp_path, "question,answers,gold\nQ?,P(A|B),a|1\n", "a.csv"))
     assert (cell.answers, cell.gold.corpus_ids) == (("P(A", "B)"), ("a", "1"))
+    table = "question;answers;gold\nQ?;array(['a', 'b'], dtype=object);('p', 'q')\nR?;(a, b);f('x', 'y')\n"
+    array, text = read(source(tmp_path, table, "b.csv"))
+    assert (array.answers, array.gold.corpus_ids) == (("a", "b"), ("p", "q"))
+    assert (text.answers, text.gold.corpus_ids) == (("(a, b)",), ("f('x', 'y')",))
 
 
 def test_nan_is_null_and_values_of_numpy_are_values(tmp_path) -> None:
@@ -137,8 +144,8 @@ def test_a_whole_number_is_found_as_written_and_without_its_zero(tmp_path) -> No
 
 
 def test_json_in_a_text_column_of_an_official_set(tmp_path) -> None:
-    for layout in ("hotpotqa", "twowiki", "musique", "ambignq"):
-        row = ROWS[layout]
+    rows = [(layout, ROWS[layout]) for layout in ("hotpotqa", "twowiki", "musique", "ambignq")]
+    for layout, row in [*rows, ("hotpotqa", HUB_HOTPOT)]:
         as_text = {name: json.dumps(value) if isinstance(value, list | dict) else value for name, value in row.items()}
         assert list(read_questions(layout, source(tmp_path, as_lines([as_text])))) == list(
             read_questions(layout, source(tmp_path, as_lines([row]), "other.jsonl"))

@@ -140,7 +140,7 @@ FIELDS: list[tuple[str, dict[str, Any], str]] = [  # layout, fields of the secon
     ("hotpotqa", {"context": [["Globe"]]}, "item 1 of field 'context' is not a list of two"),
     ("hotpotqa", {"context": [["Globe", ["x", 3]]]}, "a sentence of field 'context' is a number"),
     ("hotpotqa", {"supporting_facts": [["Globe", "0"]]}, "a sentence index of field 'supporting_facts' is a string"),
-    ("hotpotqa", {"context": {"title": ["Globe"], "sentences": []}}, "field 'context' has 1 'title' but 0 'sentences'"),
+    ("hotpotqa", {"context": {"title": ["Globe"], "sentences": []}}, "field 'context' has 1 'title', 0 'sentences'"),
     ("hotpotqa", {"answer": "\ud800"}, "field 'answer' contains an unpaired surrogate"),
     ("musique", {"paragraphs": [{"title": "x", "paragraph_text": "y", "is_supporting": "no"}]}, "field 'is_suppor"),
     ("musique", {"paragraphs": [{"title": "x"}]}, "field 'paragraph_text' is missing"),

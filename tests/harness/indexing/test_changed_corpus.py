@@ -9,8 +9,8 @@ import pytest
 
 from common import files
 from common.files import digests
+from common.outputs import partial_folder
 from common.records import Passage
-from harness.indexing.corpus_encoding import partial_folder
 from harness.indexing.index_folder import open_index
 from harness.indexing.known_vectors import KnownVectors, text_keys, vectors_of_index
 from harness.indexing.passage_store import PassageStore, indexed_text

@@ -106,6 +106,7 @@ ENDS = (
     "<|im_end|>", "</s>", "<|eot_id|>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<end_of_turn>", "<turn|>", "<eos>",
     "[/INST]", "<|END_OF_TURN_TOKEN|>", "[|endofturn|]", "<|endoftext|><|user|>", " </s>\n</s>\n",
     "<|im_end|>\n<|im_start|>user\nAnd now?", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nLyon",
+    "<|endoftext|>\nHuman: And now?", "</s>\n\nQuestion: Who?",
 )  # fmt: skip
 
 

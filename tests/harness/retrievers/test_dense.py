@@ -9,7 +9,7 @@ import torch
 
 from common.errors import UserError
 from common.files import digests
-from harness.indexing.corpus_encoding import partial_folder
+from common.outputs import partial_folder
 from harness.indexing.index_folder import Build
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
