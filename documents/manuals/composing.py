@@ -101,10 +101,10 @@ class _Composer:
         block = self._add(ManualBlock("figure", caption, rows=[[label] for label in labels], name=name))
         number = self.numbers["figure"][name]
         answers = dict.fromkeys((self.style.figure.format(number=number), f"Figure {number}", caption))
-        self._fact(f"figure {name}", tuple(answers), (caption,), block, 0)
+        self._fact((f"figure {name}", tuple(answers), None), (caption,), block)
         if name == "terminals":
             for place, label in enumerate(labels, 1):
-                self._fact(f"terminal {label}", (f"X{place}", f"terminal X{place}"), (caption,), block, 0)
+                self._fact((f"terminal {label}", (f"X{place}", f"terminal X{place}"), None), (caption,), block)
 
     def _terminals(self) -> tuple[str, ...]:
         """The signals in the order of this product's terminals: the first three are the same for all."""
@@ -117,8 +117,8 @@ class _Composer:
         block = self._add(ManualBlock("table", caption, name=name))
         for cells, stated in chain.from_iterable(map(self._rows, lines)):
             block.rows.append([*cells])
-            for key, answers, amount in stated:
-                self._fact(key, answers, cells, block, len(block.rows) - 1, amount)
+            for each in stated:
+                self._fact(each, cells, block, len(block.rows) - 1)
 
     def _rows(self, line: str) -> Iterator[tuple[Evidence, Sequence[_Stated]]]:
         """The cells of a template's line, or of the rows that it stands for, and what each row states."""
@@ -129,10 +129,8 @@ class _Composer:
             case "*errors":
                 for code, place in product.codes.items():
                     fault, remedy = family.errors[place]
-                    yield (
-                        (code, fault, remedy),
-                        [(f"error {code}", (fault,), None), (f"remedy {code}", (remedy,), None)],
-                    )
+                    facts = [(f"error {code}", (fault,), None), (f"remedy {code}", (remedy,), None)]
+                    yield (code, fault, remedy), facts
             case "*parts":
                 for part, number, price in zip(family.parts, product.numbers, product.prices, strict=True):
                     text = f"{price:.2f}"
@@ -160,17 +158,10 @@ class _Composer:
             for key in self._parameters(sentence):
                 block.whole = True
                 value = self.product.values[key]
-                self._fact(key, tuple(value.answers), (self._text(sentence),), block, row, value.amount)
+                self._fact((key, tuple(value.answers), value.amount), (self._text(sentence),), block, row)
 
-    def _fact(
-        self,
-        key: str,
-        answers: tuple[str, ...],
-        evidence: Evidence,
-        block: ManualBlock,
-        row: int,
-        amount: float | None = None,
-    ) -> None:
+    def _fact(self, stated: _Stated, evidence: Evidence, block: ManualBlock, row: int = 0) -> None:
+        key, answers, amount = stated
         if key in self.facts:
             raise ValueError(f"the manual of the {self.product.name} states {key!r} twice")
         self.facts[key] = Fact(key, answers, evidence, block, row, tuple(self.headings), amount)

@@ -6,11 +6,13 @@ The time grows with the page's area, hardly with their number.
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from documents.pdf.page import Box, PageWord
 
+Item = TypeVar("Item")
 BLANK = 0.5  # font sizes; a wider gap is more than a blank between two words
 CELL = 2.0  # points
 _RUN = re.compile("1+")
@@ -36,9 +38,8 @@ def groups(boxes: Sequence[Box], reach: float) -> list[list[int]]:
         tuple(math.floor((edge - start) / cell) for edge, start in zip(each, (left, top, left, top), strict=True))
         for each in edges
     ]
-    rows = _runs(_marked(cells))
-    runs = [(y, *run) for y, row in enumerate(rows) for run in row]
-    parents = {run: run for run in runs}
+    rows = _marked_runs(cells)
+    parents = {(y, *run): (y, *run) for y, row in enumerate(rows) for run in row}
 
     def find(run: tuple[int, int, int]) -> tuple[int, int, int]:
         while parents[run] != run:
@@ -62,18 +63,13 @@ def groups(boxes: Sequence[Box], reach: float) -> list[list[int]]:
     return list(found.values())
 
 
-def _marked(cells: list[tuple[int, ...]]) -> list[int]:
-    """The cells of each row that a box covers, as bits."""
+def _marked_runs(cells: list[tuple[int, ...]]) -> list[list[tuple[int, int]]]:
+    """The runs of cells that boxes cover in each row, from a first cell to before an end."""
     rows = [0] * (max(y2 for _, _, _, y2 in cells) + 1)
     for x1, y1, x2, y2 in set(cells):
         bits = (1 << x2 + 1) - (1 << x1)
         for y in range(y1, y2 + 1):
             rows[y] |= bits
-    return rows
-
-
-def _runs(rows: list[int]) -> list[list[tuple[int, int]]]:
-    """The runs of marked cells in each row, from a first cell to before an end."""
     return [[run.span() for run in _RUN.finditer(f"{bits:b}"[::-1])] for bits in rows]
 
 
@@ -90,10 +86,15 @@ def around(boxes: Iterable[Box]) -> Box:
 
 def fragments(line: Iterable[PageWord], gap: float = BLANK) -> list[list[PageWord]]:
     """Words of a line, from the left, in runs without a gap wider than `gap` font sizes."""
-    parts: list[list[PageWord]] = []
-    for word in line:
-        if parts and word.box.left - parts[-1][-1].box.right <= gap * max(word.size, parts[-1][-1].size):
-            parts[-1].append(word)
+    return runs(line, lambda part, word: word.box.left - part[-1].box.right <= gap * max(word.size, part[-1].size))
+
+
+def runs(items: Iterable[Item], goes_on: Callable[[list[Item], Item], bool]) -> list[list[Item]]:
+    """Items in runs: `goes_on` says whether the latest run goes on with an item, which else begins another."""
+    found: list[list[Item]] = []
+    for item in items:
+        if found and goes_on(found[-1], item):
+            found[-1].append(item)
         else:
-            parts.append([word])
-    return parts
+            found.append([item])
+    return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, runs
 from documents.pdf.page import Box
 
 _MIN_ROWS = 3  # of a column
@@ -60,14 +60,12 @@ def reading_order(pieces: Sequence[ColumnPiece]) -> list[Region]:
 
 def rows(boxes: Mapping[int, Box]) -> list[list[int]]:
     """Which boxes stand in one row, from the top: each overlaps the first of its row by half the lower one's height."""
-    found: list[list[int]] = []
-    for at, box in sorted(boxes.items(), key=lambda item: (item[1].top, item[1])):
-        first = boxes[found[-1][0]] if found else None
-        if first and first.shared_height(box) > 0.5 * min(first.height, box.height):
-            found[-1].append(at)
-        else:
-            found.append([at])
-    return found
+
+    def is_beside(row: list[int], at: int) -> bool:
+        first, box = boxes[row[0]], boxes[at]
+        return first.shared_height(box) > 0.5 * min(first.height, box.height)
+
+    return runs(sorted(boxes, key=lambda at: (boxes[at].top, boxes[at])), is_beside)
 
 
 def _split(pieces: Sequence[ColumnPiece], members: Sequence[int], depth: int) -> list[Region]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from documents.pdf.captions import GUTTER, Caption, assign_captions, is_caption_start
-from documents.pdf.clusters import around, fragments, joined
+from documents.pdf.clusters import around, fragments, joined, runs
 from documents.pdf.columns import rows
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.table_lines import Line, lines_of, words_in, words_outside
@@ -135,19 +135,14 @@ def _with_labels(box: Box, pieces: Sequence[Line]) -> Box:
 
 def _sideways(words: Sequence[PageWord]) -> list[Line]:
     """What is set sideways: words that follow each other in the file above each other, with no wide gap."""
-    runs: list[Line] = []
-    for word in words:
-        if word.upright:
-            continue
-        if runs:
-            last = runs[-1][-1].box
-            apart = max(word.box.top - last.bottom, last.top - word.box.bottom)
-            beside = min(word.box.right, last.right) <= max(word.box.left, last.left)
-            if not beside and apart <= GUTTER * word.size:
-                runs[-1].append(word)
-                continue
-        runs.append([word])
-    return runs
+
+    def goes_on(run: Line, word: PageWord) -> bool:
+        last = run[-1].box
+        apart = max(word.box.top - last.bottom, last.top - word.box.bottom)
+        beside = min(word.box.right, last.right) <= max(word.box.left, last.left)
+        return not beside and apart <= GUTTER * word.size
+
+    return runs((word for word in words if not word.upright), goes_on)
 
 
 def _is_label(piece: Line, label: Box, box: Box) -> bool:

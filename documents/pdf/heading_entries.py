@@ -39,13 +39,9 @@ def known(entries: Sequence[ContentsEntry], groups: Sequence[Group], body: Body)
         free = [at for at in options if at not in named]
         later = [at for at in free if at > after] or free
         if later:
-            best = (
-                later[0]
-                if page is None
-                else max(later, key=lambda at: (groups[at].line.size, groups[at].line.bold, -at))
-            )
-            named[best] = entry
-            after = best
+            nearest = later[:1] if page is None else later
+            after = max(nearest, key=lambda at: (groups[at].line.size, groups[at].line.bold, -at))
+            named[after] = entry
     return named
 
 

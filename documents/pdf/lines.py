@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from statistics import median
 from typing import Literal, TypeVar
 
-from documents.pdf.clusters import around, fragments
+from documents.pdf.clusters import around, fragments, runs
 from documents.pdf.fonts import is_monospaced
 from documents.pdf.page import Box, PageWord, Rule
 from documents.pdf.word_text import is_raised, superscript
@@ -80,7 +80,7 @@ def baseline(word: PageWord | Line) -> float:
     return word.box.top + _BASELINE * (word.box.bottom - word.box.top)
 
 
-def _pieces(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
+def _pieces(words: Iterable[PageWord]) -> list[list[PageWord]]:
     """Words that follow each other on a baseline with no wide gap, with their sub- and superscripts.
 
     From left to right.
@@ -89,21 +89,17 @@ def _pieces(words: Iterable[PageWord]) -> list[tuple[PageWord, ...]]:
     file.
     """
     rows = baseline_rows(word for word in words if word.upright)
-    parts = [
-        part for row in rows for part in fragments(sorted(row, key=lambda word: (word.box, word.text)), _FRAGMENT_GAP)
-    ]
-    return [tuple(part) for part in _with_scripts(parts)]
+    from_left = (sorted(row, key=lambda word: (word.box, word.text)) for row in rows)
+    return _with_scripts([part for row in from_left for part in fragments(row, _FRAGMENT_GAP)])
 
 
 def baseline_rows(words: Iterable[Written]) -> list[list[Written]]:
     """Words or pieces of lines with one baseline each, from the top; the order of `words` does not count."""
-    rows: list[list[Written]] = []
-    for word in sorted(words, key=lambda word: (baseline(word), word.box, word.text)):
-        if rows and baseline(word) - baseline(rows[-1][-1]) <= _SAME_BASELINE * min(word.size, rows[-1][-1].size):
-            rows[-1].append(word)
-        else:
-            rows.append([word])
-    return rows
+
+    def is_level(row: list[Written], word: Written) -> bool:
+        return baseline(word) - baseline(row[-1]) <= _SAME_BASELINE * min(word.size, row[-1].size)
+
+    return runs(sorted(words, key=lambda word: (baseline(word), word.box, word.text)), is_level)
 
 
 def _with_scripts(parts: list[list[PageWord]]) -> list[list[PageWord]]:
@@ -135,11 +131,8 @@ def page_lines(words: Sequence[PageWord], page: int, rules: Iterable[Rule] = ())
     """
     underscores = sorted(rule.box for rule in rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
     found = [_line(part, page, underscores) for part in _pieces(words)]
-    turned: list[list[PageWord]] = []
-    for word in (word for word in words if not word.upright):
-        if not turned or abs(word.size - turned[-1][-1].size) > _OTHER_SIZE * word.size:
-            turned.append([])
-        turned[-1].append(word)
+    others = (word for word in words if not word.upright)
+    turned = runs(others, lambda run, word: abs(word.size - run[-1].size) <= _OTHER_SIZE * word.size)
     return [*found, *(_line(part, page, ()) for part in turned)]
 
 

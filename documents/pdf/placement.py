@@ -16,9 +16,9 @@ def placed_box(placed: PdfMatrix, left: float, bottom: float, right: float, top:
 def placement(page: PdfPage) -> PdfMatrix:
     """From the page's own coordinates to those it is shown with.
 
-    Its own are points from the bottom left of its media, before rotation.
+    Its own are points from the bottom left of its media, before rotation. It shows its crop box within its media box.
     """
-    left, bottom, right, top = visible_area(page)
+    left, bottom, right, top = page.get_bbox()
     match page.get_rotation():
         case 90:
             return PdfMatrix(0, 1, 1, 0, -bottom, -left)
@@ -28,8 +28,3 @@ def placement(page: PdfPage) -> PdfMatrix:
             return PdfMatrix(0, -1, -1, 0, top, right)
         case _:
             return PdfMatrix(1, 0, 0, -1, -left, top)
-
-
-def visible_area(page: PdfPage) -> tuple[float, float, float, float]:
-    """Left, bottom, right and top of what a page shows (its crop box within its media box), in its coordinates."""
-    return page.get_bbox()

@@ -14,7 +14,7 @@ from documents.pdf.characters import Character, characters, origin
 from documents.pdf.drawn_objects import drawn_objects
 from documents.pdf.initials import join_initials
 from documents.pdf.page import Box, Page, PageWord
-from documents.pdf.placement import placed_box, placement, visible_area
+from documents.pdf.placement import placed_box, placement
 from documents.pdf.word_gaps import words
 from documents.pdf.word_text import is_raised, superscript, word_text
 
@@ -68,19 +68,19 @@ def _found(page: PdfPage) -> list["_Found"]:
 
 def _outside(page: PdfPage, found: Iterable["_Found"]) -> tuple[Box, str]:
     """What a page shows, as it is shown, and the text outside of that."""
-    area = placed_box(placement(page), *visible_area(page))
+    area = placed_box(placement(page), *page.get_bbox())
     return area, " ".join(item.word.text for item in found if not area.holds(item.word.box))
 
 
 def _is_cropped(page: PdfPage) -> bool:
     """Whether a page shows less than its media box."""
-    return any(abs(one - other) > 1 for one, other in zip(visible_area(page), page.get_mediabox(), strict=True))
+    return any(abs(one - other) > 1 for one, other in zip(page.get_bbox(), page.get_mediabox(), strict=True))
 
 
 def _widen(page: PdfPage) -> None:
     """Make a page as large as its text: its box is wrong, e.g. that of the page before it was turned."""
     with closing(page.get_textpage()) as text:
-        rectangles = [*(text.get_rect(at) for at in range(text.count_rects())), visible_area(page)]
+        rectangles = [*(text.get_rect(at) for at in range(text.count_rects())), page.get_bbox()]
     lefts, bottoms, rights, tops = zip(*rectangles, strict=True)
     page.set_mediabox(min(lefts), min(bottoms), max(rights), max(tops))
 
@@ -107,13 +107,9 @@ def _word(text: PdfTextPage, run: list[Character], placed: PdfMatrix) -> _Found:
     """A word of its characters; its box is its ink."""
     parts = _parts(text, run, placed)
     style = mode(letter.style for is_up, part in parts for letter in part if not is_up)
-    ink = placed_box(
-        placed,
-        min(letter.left for letter in run),
-        min(letter.bottom for letter in run),
-        max(letter.right for letter in run),
-        max(letter.top for letter in run),
-    )
+    edges = [(letter.left, letter.bottom, letter.right, letter.top) for letter in run]
+    lefts, bottoms, rights, tops = zip(*edges, strict=True)
+    ink = placed_box(placed, min(lefts), min(bottoms), max(rights), max(tops))
     first = next(letter for letter in run if letter.style == style)
     written = ""
     for is_up, part in parts:

@@ -1,6 +1,6 @@
 """Ruling lines of a page from the pieces they are drawn in: dashes, dots, a piece for each cell, double lines."""
 
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, runs
 from documents.pdf.page import Box
 
 SAME_LINE = 2.5  # points between the two strokes of a double line; no row of text is as low
@@ -30,7 +30,8 @@ def turned(box: Box) -> Box:
 
 def _merge_horizontal(pieces: list[Box]) -> list[Box]:
     merged: list[Box] = []
-    for line in _lines(pieces):
+    from_top = sorted(pieces, key=lambda box: box.middle)
+    for line in runs(from_top, lambda line, piece: piece.middle - line[0].middle <= SAME_LINE):
         line.sort(key=lambda box: box.left)
         current, last = line[0], line[0]
         for piece in line[1:]:
@@ -43,14 +44,3 @@ def _merge_horizontal(pieces: list[Box]) -> list[Box]:
             last = piece
         merged.append(current)
     return [box for box in merged if box.width >= SHORTEST]
-
-
-def _lines(pieces: list[Box]) -> list[list[Box]]:
-    """Pieces in groups no higher than a double line, from the top."""
-    lines: list[list[Box]] = []
-    for piece in sorted(pieces, key=lambda box: box.middle):
-        if lines and piece.middle - lines[-1][0].middle <= SAME_LINE:
-            lines[-1].append(piece)
-        else:
-            lines.append([piece])
-    return lines

@@ -5,10 +5,9 @@ Filled bands of the same extent above each other, with a header's or every secon
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from documents.pdf.captions import is_caption_start
-from documents.pdf.clusters import around, fragments
+from documents.pdf.clusters import around, fragments, runs
 from documents.pdf.page import Box, Page, PageWord
 from documents.pdf.ruled_tables import FRAME_SHARE, area_of, is_large, stacks
 from documents.pdf.table_lines import Line, font_size, lines_of, words_in
@@ -37,8 +36,8 @@ def shaded(page: Page, taken: Sequence[Box]) -> list[Area]:
     if len(fills) > MAX_FILLS:
         return []
     words = [word for word in page.words if word.upright]
-    runs = [run for stack in stacks(_shaded_rows(fills), SAME_EDGE) for run in _runs(stack, words)]
-    return [area for run in runs if len(run) > 1 for area in _believed(run, page, words)]
+    found = [run for stack in stacks(_shaded_rows(fills), SAME_EDGE) for run in _runs(stack, words)]
+    return [area for run in found if len(run) > 1 for area in _believed(run, page, words)]
 
 
 def _shaded_rows(fills: Sequence[Box]) -> list[Box]:
@@ -59,14 +58,12 @@ def _shaded_rows(fills: Sequence[Box]) -> list[Box]:
 def _runs(stack: Sequence[Box], words: Sequence[PageWord]) -> list[list[Box]]:
     """Shaded rows with no more than one row between two of them."""
     highest = max(row.height for row in stack)
-    runs = [[stack[0]]]
-    for above, below in pairwise(stack):
-        gap = Box(above.left, above.bottom, above.right, below.top)
-        if not _runs_across(words, gap) and _is_row(lines_of(words_in(words, gap)), gap.height, highest):
-            runs[-1].append(below)
-        else:
-            runs.append([below])
-    return runs
+
+    def goes_on(run: list[Box], below: Box) -> bool:
+        gap = run[-1]._replace(top=run[-1].bottom, bottom=below.top)
+        return not _runs_across(words, gap) and _is_row(lines_of(words_in(words, gap)), gap.height, highest)
+
+    return runs(stack, goes_on)
 
 
 def _runs_across(words: Sequence[PageWord], box: Box) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from documents.pdf.clusters import runs
 from documents.pdf.hyphenation import joined
 from documents.pdf.lines import NO_BLANK_AT_RAISED, baseline
 from documents.pdf.page import Box, PageWord
@@ -26,13 +27,12 @@ def words_outside(words: Iterable[PageWord], boxes: Sequence[Box]) -> list[PageW
 
 def lines_of(words: Iterable[PageWord]) -> list[Line]:
     """Words in lines, from the top."""
-    lines: list[Line] = []
-    for word in sorted(words, key=lambda word: (word.box.middle, word.box.left)):
-        box, first = word.box, lines[-1][0].box if lines else None
-        if first and first.shared_height(box) >= SAME_LINE * min(first.height, box.height):
-            lines[-1].append(word)
-        else:
-            lines.append([word])
+
+    def is_beside(line: Line, word: PageWord) -> bool:
+        first, box = line[0].box, word.box
+        return first.shared_height(box) >= SAME_LINE * min(first.height, box.height)
+
+    lines = runs(sorted(words, key=lambda word: (word.box.middle, word.box.left)), is_beside)
     return [sorted(line, key=lambda word: word.box.left) for line in lines]
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median, median_high
 from typing import NamedTuple
 
-from documents.pdf.clusters import around
+from documents.pdf.clusters import around, runs
 from documents.pdf.page import Box
 from documents.pdf.table_columns import cells_of
 from documents.pdf.table_lines import Line
@@ -109,11 +109,7 @@ def records(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Line]]
     Empty if the lines are no records.
     """
     pitches = _pitches(lines)
-    groups = [[*lines[:1]]]
-    for line, pitch in zip(lines[1:], pitches, strict=True):
-        if pitch > LOOSER * min(pitches):
-            groups.append([])
-        groups[-1].append(line)
+    groups = runs(lines, lambda group, line: _top(line) - _top(group[-1]) <= LOOSER * min(pitches))
     size = len(groups[0])
     if len(groups) < 2 or size < 2 or any(len(group) != size for group in groups):
         return []
@@ -154,16 +150,13 @@ def _header(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
 
     A line goes on with the one above if its words do, "Rated" over "power".
     """
-    parts: list[list[Line]] = []
-    for line in lines:
-        goes_on = bool(parts) and any(
-            cell[0].text[:1].islower() and cell[0].text.isalpha() for cell in cells_of(line, borders).values()
-        )
-        if goes_on or (parts and _top(line) - _top(parts[-1][-1]) < STACKED * line[0].size):
-            parts[-1].append(line)
-        else:
-            parts.append([line])
-    return parts
+
+    def goes_on(part: list[Line], line: Line) -> bool:
+        first = [cell[0].text for cell in cells_of(line, borders).values()]
+        is_stacked = _top(line) - _top(part[-1]) < STACKED * line[0].size
+        return is_stacked or any(word[:1].islower() and word.isalpha() for word in first)
+
+    return runs(lines, goes_on)
 
 
 def _was_full(above: Line, below: Line, end: float) -> bool:

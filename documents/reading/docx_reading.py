@@ -25,7 +25,7 @@ from documents.normal_form import MAX_LIST_LEVELS, NO_TITLE, normalized, one_lin
 from documents.reading.captions import CaptionPiece, with_captions
 from documents.reading.docx_numbering import Numbering
 from documents.reading.docx_styles import BODY_LEVEL, DocxStyle, Styles, number_of, value
-from documents.reading.docx_text import DocxText, all_text, boxes_of, cells_of, images_of, rows_of
+from documents.reading.docx_text import DocxText, all_text, boxes_of, children, images_of
 from documents.reading.image_files import image_of
 from documents.reading.outline import titled
 from documents.reading.zip_bounds import check_zip
@@ -110,14 +110,13 @@ class _Reader:
         return None
 
     def _table(self, element: etree._Element) -> None:
-        rows = [list(cells_of(row)) for row in rows_of(element)]
+        rows = [list(children(row, "w:tc")) for row in children(element, "w:tr")]
         if len(rows) < 2 or max(map(len, rows)) < 2:  # a box around text, or columns of it
             for cell in chain.from_iterable(rows):
                 self.read_children(cell)
         else:
             self.pieces.append(CaptionPiece(self._text.table(element, "")))
-            for relation, description in images_of(element):
-                self._image(relation, description)
+            self._images(element)
             self._read_notes()
 
     def _paragraph(self, element: etree._Element) -> None:
@@ -132,19 +131,19 @@ class _Reader:
         if text.strip():
             number = self._number(properties, style)
             if style.is_code:
-                self._code(text)
+                self._line(text, code=True)
             elif style.is_title and not self.title:
                 self.title = one_line(text)
             elif outline is not None and outline < BODY_LEVEL and not style.is_caption:
                 label = number[0] if number else ""
                 self.pieces.append(CaptionPiece(Heading(one_line(f"{label} {text}"), outline + 1)))
             elif number is not None:
-                self._item(one_line(text), number, self._place(properties, style))
+                mark = f"{number[1]}." if number[0] else "-"
+                self._line(f"{'  ' * self._place(properties, style)}{mark} {one_line(text)}", code=False)
             else:
                 self.pieces.append(CaptionPiece(Paragraph(one_line(text)), is_caption=style.is_caption))
         self._read_notes()
-        for relation, description in images_of(element):
-            self._image(relation, description)
+        self._images(element)
         for box in boxes_of(element):
             self.left_out.text("text boxes put behind their paragraphs", all_text(box))
             self.read_children(box)
@@ -157,29 +156,23 @@ class _Reader:
     def _place(self, properties: etree._Element | None, style: DocxStyle) -> int:
         return min(number_of(value(properties, "w:numPr/w:ilvl"), style.list_level), MAX_LIST_LEVELS)
 
-    def _item(self, text: str, number: tuple[str, int], place: int) -> None:
-        line = f"{'  ' * place}{f'{number[1]}.' if number[0] else '-'} {text}"
+    def _line(self, text: str, code: bool) -> None:
+        """An item of a list, or a line of code, goes on with those just before it."""
         last = self.pieces[-1] if self.pieces else None
-        if last is not None and last.is_list and isinstance(last.block, Paragraph):
-            self.pieces[-1] = CaptionPiece(Paragraph(f"{last.block.text}\n{line}"), is_list=True)
-        else:
-            self.pieces.append(CaptionPiece(Paragraph(line), is_list=True))
+        if last is not None and isinstance(last.block, Paragraph) and (last.block.code if code else last.is_list):
+            self.pieces.pop()
+            text = f"{last.block.text}\n{text}"
+        self.pieces.append(CaptionPiece(Paragraph(text, code=code), is_list=not code))
 
-    def _code(self, text: str) -> None:
-        last = self.pieces[-1].block if self.pieces else None
-        if isinstance(last, Paragraph) and last.code:
-            self.pieces[-1] = CaptionPiece(Paragraph(f"{last.text}\n{text}", code=True))
-        else:
-            self.pieces.append(CaptionPiece(Paragraph(text, code=True)))
-
-    def _image(self, relation: str, description: str) -> None:
-        part = self._part.related_parts.get(relation)
-        found = None if part is None else image_of(part.blob)
-        if found is None:
-            where = "not in the file" if part is None else part.partname.rpartition("/")[2]
-            self.left_out.append(f"image {description or relation}: {where}")
-        else:
-            self.pieces.append(CaptionPiece(Image(*found, text=description)))
+    def _images(self, element: etree._Element) -> None:
+        for relation, description in images_of(element):
+            part = self._part.related_parts.get(relation)
+            found = None if part is None else image_of(part.blob)
+            if found is None:
+                where = "not in the file" if part is None else part.partname.rpartition("/")[2]
+                self.left_out.append(f"image {description or relation}: {where}")
+            else:
+                self.pieces.append(CaptionPiece(Image(*found, text=description)))
 
     def _read_notes(self) -> None:
         """Footnotes and endnotes stand behind the paragraph or table that refers to them, with their marks."""

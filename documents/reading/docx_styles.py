@@ -6,6 +6,7 @@ Titles, captions, code, contents.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from docx.oxml.ns import qn
 from lxml import etree
@@ -55,8 +56,7 @@ class Styles:
 
     def __init__(self, root: etree._Element | None) -> None:
         self._elements: dict[str, etree._Element] = {}
-        self._known: dict[str, DocxStyle] = {}
-        self._run_values: dict[str, dict[str, str]] = {}
+        self._styles, self._values = cache(self._read), cache(self._read_values)
         self._default = ""
         for element in root.iterfind(qn("w:style")) if root is not None else ():
             if element.get(qn("w:type")) in (None, "paragraph", "character"):
@@ -67,10 +67,7 @@ class Styles:
 
     def style(self, id_: str | None) -> DocxStyle:
         """A paragraph's style by its id; the default style without one."""
-        id_ = self._default if id_ is None else id_
-        if id_ not in self._known:
-            self._known[id_] = self._read(id_)
-        return self._known[id_]
+        return self._styles(self._default if id_ is None else id_)
 
     def look(self, run: etree._Element, paragraph_style: str | None) -> tuple[str, str, str]:
         """The rule that leaves a run of text out, or nothing; how it stands in its line; and its font.
@@ -87,15 +84,13 @@ class Styles:
         rule = next((rule for name, rule in rules.items() if name in is_on), "")
         return rule, values.get("vertAlign", ""), values.get("font", "")
 
-    def _values(self, id_: str) -> dict[str, str]:
+    def _read_values(self, id_: str) -> dict[str, str]:
         """The properties of the text of a style."""
-        if id_ not in self._run_values:
-            values: dict[str, str] = {}
-            for element in self._chain(id_):
-                properties = element.find(qn("w:rPr"))
-                values = (_run_values(properties) if properties is not None else {}) | values
-            self._run_values[id_] = values
-        return self._run_values[id_]
+        values: dict[str, str] = {}
+        for element in self._chain(id_):
+            properties = element.find(qn("w:rPr"))
+            values = (_run_values(properties) if properties is not None else {}) | values
+        return values
 
     def _read(self, id_: str) -> DocxStyle:
         chain = list(self._chain(id_))

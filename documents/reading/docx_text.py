@@ -119,9 +119,9 @@ class DocxText:
         """A table; what a merged cell spans has its text in each place."""
         rows: list[tuple[str, ...]] = []
         cells = marked = 0
-        for row in rows_of(element):
+        for row in children(element, "w:tr"):
             line = [""] * min(number_of(value(row, "w:trPr/w:gridBefore")), _MAX_COLUMNS)
-            for cell in cells_of(row):
+            for cell in children(row, "w:tc"):
                 merged = cell.find(f"{qn('w:tcPr')}/{qn('w:vMerge')}")
                 continues = merged is not None and merged.get(qn("w:val")) != "restart"
                 above = rows[-1][len(line)] if continues and rows and len(line) < len(rows[-1]) else ""
@@ -170,23 +170,13 @@ def images_of(element: etree._Element) -> list[tuple[str, str]]:
     return found
 
 
-def rows_of(table: etree._Element) -> Iterator[etree._Element]:
-    """The rows of a table, not those of tables within."""
-    return _content(table, "w:tr")
-
-
-def cells_of(row: etree._Element) -> Iterator[etree._Element]:
-    """The cells of a row."""
-    return _content(row, "w:tc")
-
-
-def _content(element: etree._Element, name: str) -> Iterator[etree._Element]:
-    """Children of a name, also within content controls."""
+def children(element: etree._Element, name: str) -> Iterator[etree._Element]:
+    """Children of a name, also within content controls: the rows of a table, without those within; cells of a row."""
     for child in element:
         if child.tag == qn(name):
             yield child
         elif child.tag in (qn("w:sdt"), qn("w:sdtContent"), qn("w:ins"), qn("w:customXml")):
-            yield from _content(child, name)
+            yield from children(child, name)
 
 
 def _first_row_is_header(table: etree._Element) -> bool:
