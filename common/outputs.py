@@ -142,4 +142,4 @@ def known_files(report: str, *names: str) -> Callable[[Path], list[str] | None]:
 
 def partial_folder(out: Path) -> Path:
     """Where what an interrupted command has computed is kept."""
-    return out.with_name(f"{out.name}.partial")
+    return Path(f"{out}.partial")

@@ -82,7 +82,7 @@ def test_queries_that_two_questions_share_find_the_one_for_the_other(bm25) -> No
 def test_both_searches_of_drrag_its_study_and_mining(bm25) -> None:
     answers = [DrRag(bm25, selection=SelectionOptions("qdc", k=4)).answer(QUESTIONS)]
     studied = ask_rows(Study(ks=(2, 4)).rows_of(DrRag(bm25, selection=SelectionOptions("sm"))), QUESTIONS, Memo())
-    assert len(studied) == 4
+    assert len(studied) == 6
     for first, second in (*answers, *studied.values()):
         assert not {*ids(first.evidence)} & {"7", "copy"}
         assert "d2" not in ids(second.evidence)
