@@ -81,5 +81,4 @@ class FileRewriter:
             history = tuple(filter(None, map(nfkc, question.history)))
             own = self._found.get((nfkc(question.text), history), {})
             made.append(with_fallbacks(clean(question.text), strategies, own, MISSING))
-        tell_fallbacks(self.name, made)
-        return made
+        return tell_fallbacks(self.name, made)
