@@ -182,10 +182,7 @@ def recall_answers(generator: "Generator", questions: Sequence[Question], max_an
 
 
 def read_contexts(
-    reader: PerContextReader,
-    questions: Sequence[str],
-    contexts: Sequence[Sequence[Ranked]],
-    temperature: float = 1.0,
+    reader: PerContextReader, questions: Sequence[str], contexts: Sequence[Sequence[Ranked]], temperature: float = 1.0
 ) -> "list[MarginalReading | None]":
     """The marginalized answer to each question from its contexts; None without contexts.
 

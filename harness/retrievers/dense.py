@@ -26,16 +26,7 @@ from harness.indexing.corpus_encoding import (
 )
 from harness.indexing.faiss_devices import check_gpu
 from harness.indexing.faiss_library import FLAT, empty_index, factory_string
-from harness.indexing.index_folder import (
-    INDEX,
-    Build,
-    Index,
-    Verify,
-    is_built,
-    open_index,
-    recipe_of,
-    write_index,
-)
+from harness.indexing.index_folder import INDEX, Build, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.known_vectors import KnownVectors, vectors_of_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.indexing.vector_search import Vectors, write_vectors
