@@ -86,9 +86,7 @@ class LearnedSelector:
 
 
 def choices(
-    model: AnswerModel,
-    answers: Sequence[Mapping[str, Answer]],
-    features: Sequence[Mapping[str, NDArray[np.float64]]],
+    model: AnswerModel, answers: Sequence[Mapping[str, Answer]], features: Sequence[Mapping[str, NDArray[np.float64]]]
 ) -> list[SelectedSource]:
     """The source with the greatest P(right) of every question."""
     found = []
@@ -100,9 +98,7 @@ def choices(
 
 
 def fit(
-    features: Sequence[Mapping[str, NDArray[np.float64]]],
-    right: Sequence[Mapping[str, bool]],
-    penalty: float = 1.0,
+    features: Sequence[Mapping[str, NDArray[np.float64]]], right: Sequence[Mapping[str, bool]], penalty: float = 1.0
 ) -> AnswerModel:
     """The model of P(right) over all answers of all questions.
 

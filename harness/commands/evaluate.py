@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    system: System,
-    out: Path,
-    study: dict[str, Any] | None = None,
-    studies: bool = True,
-    **shared: Any,
+    system: System, out: Path, study: dict[str, Any] | None = None, studies: bool = True, **shared: Any
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -129,11 +125,7 @@ def report_folder(out: Path, settings: "Settings") -> Iterator[Path]:
 
 
 def evaluate_into(
-    folder: Path,
-    system: System,
-    study: "Study | None",
-    files: QuestionFiles,
-    settings: "Settings",
+    folder: Path, system: System, study: "Study | None", files: QuestionFiles, settings: "Settings"
 ) -> "MeasuredSystem":
     """Measure one system and write its report into a folder.
 

@@ -13,11 +13,12 @@ from common.errors import UserError
 from common.progress import say
 from common.ranges import PositiveInt
 from common.records import Passage
+from datamodules.formats.open_data import HUB, content_files, file_of, versions_of
 from datamodules.formats.row_counts import RowCounts
-from documents.folder.options import Cutting, ReadingLimits
+from documents.folder.options import Cutting, DocumentPass, ReadingLimits
 from harness.commands.file_lists import listed
 from harness.commands.index_options import Bm25Options, DenseOptions, KeywordOptions, ReadingOptions
-from harness.indexing.index_folder import INDEX, Build, CorpusSource
+from harness.indexing.index_folder import INDEX, Build, CorpusSource, open_index
 from harness.indexing.qdrant_place import CollectionPlace
 from harness.runtime.distributed import launched
 from harness.runtime.loading import load
@@ -25,7 +26,6 @@ from harness.runtime.shared_lines import check_unless_shared
 
 if TYPE_CHECKING:
     from documents.folder.corpus import DocumentFolder
-    from documents.folder.options import DocumentPass
 
 Kind = Literal["dense", "bm25", "keywords", "links"]
 
@@ -135,7 +135,6 @@ def index(
             write = getattr(import_module(f"harness.retrievers.{one}"), f"build_{one}")
             write(passages[one], folder, *options[one], build)
             if one == "dense" and place is not None and first:
-                from harness.indexing.index_folder import open_index
                 from harness.indexing.qdrant_collection import upload
 
                 upload(open_index(folder, "dense"), place, overwrite)
@@ -171,8 +170,6 @@ def _source(corpus: list[str] | str | None, layout: str, source: "DocumentFolder
     }
 
     def versions() -> dict[str, int]:
-        from datamodules.formats.open_data import HUB, content_files, versions_of
-
         files = [each for each in listed(corpus, "corpus") if not each.startswith(HUB)] if corpus else []
         found = versions_of(path for each in files for path in content_files(each))
         return found if source is None else {**found, **source.versions}
@@ -182,8 +179,6 @@ def _source(corpus: list[str] | str | None, layout: str, source: "DocumentFolder
 
 def _full_name(source: str) -> str:
     """A file of a corpus, wherever the command is typed."""
-    from datamodules.formats.open_data import file_of
-
     path, split = file_of(source)
     if not path.exists():  # a data set of the hub
         return source
@@ -230,7 +225,7 @@ def _place(qdrant: CollectionPlace, kinds: Collection[Kind], out: Path) -> Colle
     return place
 
 
-def _passes(reading: ReadingOptions, device: str) -> "list[DocumentPass]":
+def _passes(reading: ReadingOptions, device: str) -> list[DocumentPass]:
     """The steps that change documents after reading."""
     passes: list[DocumentPass] = []
     if reading.llm is not None:

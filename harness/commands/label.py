@@ -5,7 +5,7 @@ from typing import Any
 
 from common.outputs import OutputFile
 from common.ranges import PositiveInt
-from datamodules.formats.word_labels import is_word_labels
+from datamodules.formats.word_labels import from_row, is_word_labels, to_row
 from harness.commands.file_lists import listed
 from harness.interfaces import Retriever
 from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
@@ -53,7 +53,6 @@ def label(
     from datamodules.formats.gold_in_corpus import read_questions_with_gold
     from datamodules.formats.reading import check_questions
     from datamodules.formats.row_counts import RowCounts
-    from datamodules.formats.word_labels import from_row, to_row
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import absent_gold, check_same_corpus, gold_of
     from harness.runtime.loading import load

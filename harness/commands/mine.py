@@ -3,16 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from common.outputs import OutputFile
-from datamodules.formats.mined_negatives import is_mined
+from common.records import Question
+from datamodules.formats.mined_negatives import is_mined, mined_line
 from harness.commands.file_lists import listed
 from harness.interfaces import Retriever
 from harness.retrievers.hard_negatives import HardNegatives
-
-if TYPE_CHECKING:
-    from common.records import Question
 
 MINED = OutputFile("`infer.py mine`", "a file of mined negatives", is_mined)
 QUESTIONS_AT_ONCE = 256  # bounds memory; also the unit in which an interrupted run resumes, and that ranks share
@@ -54,7 +52,6 @@ def mine(
 
     from common.progress import say, say_facts, track
     from datamodules.formats.gold_in_corpus import CORPUS_LAYOUT, read_questions_with_gold
-    from datamodules.formats.mined_negatives import mined_line
     from datamodules.formats.reading import check_questions, read_passages
     from datamodules.formats.row_counts import RowCounts
     from harness.evaluation.serialization import digest
@@ -74,7 +71,7 @@ def mine(
     check_same_corpus(retrievers)
     counts = Counter[str]()
 
-    def read(counts: RowCounts | None = None) -> "Iterator[Question]":
+    def read(counts: RowCounts | None = None) -> Iterator[Question]:
         found = chain.from_iterable(
             read_questions_with_gold(layout, source, corpus=corpus, counts=counts) for source in sources
         )
@@ -85,7 +82,7 @@ def mine(
         count, gold = 0, set[str]()
         unusual = RowCounts(strict, without_gold="mined all the same")
 
-        def looked_at() -> "Iterator[Question]":
+        def looked_at() -> Iterator[Question]:
             nonlocal count
             for question in track(read(unusual), None, "reading questions"):
                 count += 1
@@ -101,7 +98,7 @@ def mine(
         say_facts(unusual.lines())
         return count, None if None in searched else depends_on
 
-    def lines(batch: "Sequence[Question]") -> list[str]:
+    def lines(batch: Sequence[Question]) -> list[str]:
         found = zip(batch, negatives.of(batch), strict=True)
         return [mined_line(question.id, mined) for question, mined in found]
 

@@ -3,15 +3,13 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from common.errors import DataError
 from common.outputs import OutputFile
 from common.ranges import Precision
+from common.records import Question, passage_id
 from datamodules.formats.open_data import first_fields
-
-if TYPE_CHECKING:
-    from common.records import Question
 
 LAYOUT = "fid"  # the only layout whose passages have scores
 QUESTIONS_AT_ONCE = 256  # bounds memory; also the unit in which an interrupted run resumes, and that ranks share
@@ -40,7 +38,6 @@ def score(
     from hashlib import sha256
 
     from common.progress import say, say_facts, track
-    from common.records import passage_id
     from datamodules.formats.reading import check_questions, read_questions
     from datamodules.formats.row_counts import RowCounts
     from harness.indexing.sentence_encoder import SentenceEncoder
@@ -54,7 +51,7 @@ def score(
     counts = {"questions": 0, "passages": 0, "replaced": 0}
     unusual = RowCounts(without_gold=None)
 
-    def read() -> "Iterator[tuple[Question, dict[str, Any]]]":
+    def read() -> Iterator[tuple[Question, dict[str, Any]]]:
         for question in read_questions(LAYOUT, questions, counts=unusual):
             yield question, dict(unusual.row)
 
@@ -74,7 +71,7 @@ def score(
             "rows": hashed.hexdigest(),
         }  # fmt: skip
 
-    def lines(batch: "Sequence[tuple[Question, dict[str, Any]]]") -> list[str]:
+    def lines(batch: Sequence[tuple[Question, dict[str, Any]]]) -> list[str]:
         found = cosines([question for question, _ in batch], model)
         for (question, row), cosine_C in zip(batch, found, strict=True):
             score_of = dict(zip((passage.id for passage in question.passages), cosine_C.tolist(), strict=True))

@@ -218,9 +218,8 @@ def _controlled(
     def ask(made: System, asked: Sequence[Question]) -> Sequence[Answer]:
         return ask_rows({"": made}, asked, memo)[""]
 
-    found = Controls(system, lambda asked, given: answer_values(asked, given, settings)[0], ask).rows(
-        questions, answers
-    )
+    controls = Controls(system, lambda asked, given: answer_values(asked, given, settings)[0], ask)
+    found = controls.rows(questions, answers)
     if isinstance(found, str):
         return f"controls: none, {found}", []
     line, table = verdict(found, settings.bootstrap)

@@ -23,10 +23,7 @@ Holders = Sequence[Collection[str]]  # ids of passages, for each gold passage or
 
 
 def retrieval_scores(
-    questions: Sequence[Question],
-    evidence: Sequence[Sequence[Ranked]],
-    ks: Sequence[int],
-    indexed: int | None = None,
+    questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]], ks: Sequence[int], indexed: int | None = None
 ) -> dict[str, NDArray[np.float64]]:
     """Scores of every question's evidence against its gold passages and its answers; (N,) each, 0 to 1.
 

@@ -13,9 +13,8 @@ from harness.runtime.memo import Memo
 if TYPE_CHECKING:
     from harness.evaluation.judge import Judge
 
-YES_NO_LAYOUTS = frozenset(
-    {"hotpotqa", "twowiki", "strategyqa"}
-)  # their official F1 gives no partial credit for yes and no
+# their official F1 gives no partial credit for yes and no
+YES_NO_LAYOUTS = frozenset({"hotpotqa", "twowiki", "strategyqa"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,14 +140,10 @@ class KeywordMatcher:
         """The keywords that begin with a word, the shortest first, with the place behind their last word."""
         letters = words[start]
         for end in range(start + 1, len(words) + 1):
-            if not self._begin_with(letters):
-                return
+            place = bisect_left(self._letters, letters)
+            if place == len(self._letters) or not self._letters[place].startswith(letters):
+                return  # no keyword begins so
             if keyword := self._by_letters.get(letters):
                 yield end, keyword
             if end < len(words):
                 letters = _letters([letters, words[end]])
-
-    def _begin_with(self, letters: str) -> bool:
-        """Whether keywords begin with these letters."""
-        place = bisect_left(self._letters, letters)
-        return place < len(self._letters) and self._letters[place].startswith(letters)

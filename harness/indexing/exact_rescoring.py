@@ -25,11 +25,7 @@ def inner_products(vectors_KD: np.ndarray, query_D: np.ndarray) -> np.ndarray:
 
 
 def search_exactly(
-    queries_QD: np.ndarray,
-    k: int,
-    least: int,
-    most: int,
-    candidates: Callable[[np.ndarray, int], Iterable[Candidates]],
+    queries_QD: np.ndarray, k: int, least: int, most: int, candidates: Callable[[np.ndarray, int], Iterable[Candidates]]
 ) -> list[Hits]:
     """The k nearest vectors of each query among candidates, best first, ties by position.
 

@@ -32,12 +32,7 @@ def wants_gpu(device: str, faiss_index: str, gpus: int) -> bool:
 
 
 def place(
-    device: str,
-    faiss_index: str,
-    searched_bytes: int,
-    gpus: int,
-    free_bytes: Callable[[int], int],
-    local_rank: int = 0,
+    device: str, faiss_index: str, searched_bytes: int, gpus: int, free_bytes: Callable[[int], int], local_rank: int = 0
 ) -> tuple[tuple[int, ...], str]:
     """The GPUs on which an index is searched, none: in RAM; and why, in one line for the user, empty without GPUs.
 

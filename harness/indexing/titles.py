@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,11 +64,7 @@ def _word_hash(word: str) -> int:
 
 def prefix_hashes(words: Sequence[str]) -> list[int]:
     """The hash of the first word, of the first two, and so on to all of them."""
-    hashes, so_far = [], 0
-    for word in words:
-        so_far = (so_far * _MULTIPLIER + _word_hash(word)) % _MODULUS
-        hashes.append(so_far)
-    return hashes
+    return [*accumulate(map(_word_hash, words), lambda so_far, own: (so_far * _MULTIPLIER + own) % _MODULUS)]
 
 
 def title_forms(title: str) -> list[tuple[list[str], bool]]:

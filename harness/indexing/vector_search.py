@@ -30,13 +30,7 @@ _GPU_MAX_CANDIDATES = 2048  # FAISS's limit on a GPU
 _BLOCK = 65536  # vectors that numpy scores at a time
 
 
-def write_vectors(
-    folder: Path,
-    chunks: Iterator[np.ndarray],
-    count: int,
-    dimensions: int,
-    faiss_index: str,
-) -> None:
+def write_vectors(folder: Path, chunks: Iterator[np.ndarray], count: int, dimensions: int, faiss_index: str) -> None:
     """Write the searchable files.
 
     Args:

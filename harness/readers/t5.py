@@ -63,11 +63,6 @@ class PackedReader:
             )
         return generator
 
-    @property
-    def max_answer_tokens(self) -> int:
-        """Most tokens of an answer, as in training."""
-        return self._model.max_answer_tokens
-
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; batched over questions of similar length."""
         rows = [row for row, hits in enumerate(evidence) if hits]
@@ -79,7 +74,7 @@ class PackedReader:
             chunk = rows[start : start + _QUESTIONS_AT_ONCE]
             inputs = [(questions[row].text, [hit.passage for hit in evidence[row]]) for row in chunk]
             tokens = tokens_read(self.generator)
-            generated = self.generator.answers(inputs, self.max_answer_tokens)
+            generated = self.generator.answers(inputs, self._model.max_answer_tokens)
             costs = {"model_calls": 1.0, "tokens": (tokens_read(self.generator) - tokens) / len(chunk)}
             for row, (text, logprob) in zip(chunk, generated, strict=True):
                 answers[row] = Answer(questions[row].id, text, tuple(evidence[row]), logprob, dict(costs))
@@ -87,7 +82,7 @@ class PackedReader:
 
     def read_closed_book(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question from its text alone; see `recall_answers`."""
-        return recall_answers(self.generator, questions, self.max_answer_tokens)
+        return recall_answers(self.generator, questions, self._model.max_answer_tokens)
 
 
 class ContextReader:
@@ -187,10 +182,7 @@ def recall_answers(generator: "Generator", questions: Sequence[Question], max_an
 
 
 def read_contexts(
-    reader: PerContextReader,
-    questions: Sequence[str],
-    contexts: Sequence[Sequence[Ranked]],
-    temperature: float = 1.0,
+    reader: PerContextReader, questions: Sequence[str], contexts: Sequence[Sequence[Ranked]], temperature: float = 1.0
 ) -> "list[MarginalReading | None]":
     """The marginalized answer to each question from its contexts; None without contexts.
 

@@ -26,16 +26,7 @@ from harness.indexing.corpus_encoding import (
 )
 from harness.indexing.faiss_devices import check_gpu
 from harness.indexing.faiss_library import FLAT, empty_index, factory_string
-from harness.indexing.index_folder import (
-    INDEX,
-    Build,
-    Index,
-    Verify,
-    is_built,
-    open_index,
-    recipe_of,
-    write_index,
-)
+from harness.indexing.index_folder import INDEX, Build, Index, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.known_vectors import KnownVectors, vectors_of_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.indexing.vector_search import Vectors, write_vectors
@@ -189,10 +180,6 @@ class VectorRetriever:
         say(f"{self.index.folder}: encoder on {encoder.device} in {encoder.dtype}.")
         return encoder
 
-    def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
-        """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""
-        return self.encoder.encode_queries(queries)
-
     @property
     def prefix_depth(self) -> float:
         """Up to this depth, a search for fewer passages finds the beginning of the list."""
@@ -208,12 +195,9 @@ class VectorRetriever:
         An empty query returns an empty list; a k above the corpus size returns all passages.
         """
         queries = as_texts(queries)
-        rows = [row for row, query in enumerate(queries) if query.strip()]
-        found = self.search_vectors(self.encode_queries([queries[row] for row in rows]), k)
-        results: list[list[Ranked]] = [[] for _ in queries]
-        for row, ranked in zip(rows, found, strict=True):
-            results[row] = ranked
-        return results
+        queries_QD = self.encoder.encode_queries([query for query in queries if query.strip()])
+        found = iter(self.search_vectors(queries_QD, k))
+        return [next(found) if query.strip() else [] for query in queries]
 
 
 class DenseRetriever(VectorRetriever):

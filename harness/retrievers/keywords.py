@@ -135,9 +135,5 @@ class KeywordRetriever:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k passages with the most keywords of each query, ties in the order of the corpus; none without one."""
-        queries = as_texts(queries)
-        found = []
-        for query in queries:
-            counts_N = self.scores(query)
-            found.append([Ranked(self.index.stored[place], float(counts_N[place])) for place in best(counts_N, k)])
-        return found
+        scored = map(self.scores, as_texts(queries))
+        return [[Ranked(self.index.stored[n], float(counts_N[n])) for n in best(counts_N, k)] for counts_N in scored]

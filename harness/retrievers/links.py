@@ -74,11 +74,7 @@ class LinkRetriever:
     """
 
     def __init__(
-        self,
-        index: Path,
-        hops: NonNegativeInt = 1,
-        min_score: Share = 0.0,
-        verify: Verify = "sampled",
+        self, index: Path, hops: NonNegativeInt = 1, min_score: Share = 0.0, verify: Verify = "sampled"
     ) -> None:
         self.folder, self.verify, self.hops, self.min_score = Path(index), verify, hops, min_score
 

@@ -176,7 +176,7 @@ class MultiRouteRetriever:
         queries = as_texts(queries)
         self.load()
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
-        vectors = dict(zip(asked, self.dense.encode_queries(asked), strict=True))
+        vectors = dict(zip(asked, self.dense.encoder.encode_queries(asked), strict=True))
         best = {query: self._best(self.route_scores(query, query_D), k) for query, query_D in vectors.items()}
         return [[*best.get(query, ())] for query in queries]
 

@@ -87,11 +87,10 @@ def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
 
     texts = {passage.id: indexed_text(passage) for question in questions for passage in question.passages}
     row_of = {id_: row for row, id_ in enumerate(texts)}
+    scores = bm25_scores([*texts.values()], [question.text for question in questions])
     return [
         {passage.id: float(scores_P[row_of[passage.id]]) for passage in question.passages}
-        for question, scores_P in zip(
-            questions, bm25_scores([*texts.values()], [q.text for q in questions]), strict=True
-        )
+        for question, scores_P in zip(questions, scores, strict=True)
     ]
 
 

@@ -127,9 +127,8 @@ class Rm3Retriever:
         queries = as_texts(queries)
         words, shares = self.feedback_retriever.words, self.feedback_retriever.shares  # type: ignore[attr-defined]  # checked
         result = []
-        for query, hits in zip(
-            queries, self.feedback_retriever.search(queries, self.passages) if queries else [], strict=True
-        ):
+        feedback = self.feedback_retriever.search(queries, self.passages) if queries else []
+        for query, hits in zip(queries, feedback, strict=True):
             documents = [words(indexed_text(hit.passage)) for hit in hits]
             found = sorted({word for document in documents for word in document})
             excluded = {

@@ -106,8 +106,7 @@ class ExtractiveRewriter:
             queries, why = self._queries(text, strategies, scores)
             costs = {"model_calls": float(len(scores)), "tokens": tokens_each}
             result.append(with_fallbacks(text, strategies, queries, why, costs=costs))
-        tell_fallbacks(self.name, result)
-        return result
+        return tell_fallbacks(self.name, result)
 
     def _read(self, texts: Sequence[str], found: Sequence[Sequence[Ranked]]) -> list[list[WordScores]]:
         """The scores of each question's first passages."""

@@ -40,8 +40,8 @@ def call_failed(rewrites: Rewrites) -> bool:
     return bool(rewrites.fallbacks and rewrites.costs.get("failed_calls"))
 
 
-def tell_fallbacks(name: str, found: Sequence[Rewrites]) -> None:
-    """Say in one line how many rewrites fell back to the question, and why; nothing if none did.
+def tell_fallbacks(name: str, found: list[Rewrites]) -> list[Rewrites]:
+    """The same; says in one line how many rewrites fell back to the question, and why; nothing if none did.
 
     Args:
         name: Of the rewriter.
@@ -52,3 +52,4 @@ def tell_fallbacks(name: str, found: Sequence[Rewrites]) -> None:
         count = sum(len(each.queries) for each in found)
         shown = "; ".join(f"{why} ({times})" for why, times in reasons.most_common(_SHOWN_REASONS))
         say(f"{name}: {sum(reasons.values())} of {count} rewrites fell back to the question: {shown}.")
+    return found

@@ -59,19 +59,15 @@ class FileRewriter:
         """Names of the strategies in the file."""
         return tuple(dict.fromkeys(name for own in self._found.values() for name in own))
 
-    @cached_property
-    def _digest(self) -> str:
-        return sha256(self.file)
-
     @property
     def facts(self) -> list[str]:
         """The file and its digest, for reports."""
-        return [f"rewriter: {self.name}, sha256 {self._digest[:12]}"]
+        return [f"rewriter: {self.name}, sha256 {self.recipe['sha256'][:12]}"]
 
-    @property
+    @cached_property
     def recipe(self) -> dict[str, str]:
         """What the rewrites depend on besides the options: the file's content."""
-        return {"sha256": self._digest}
+        return {"sha256": sha256(self.file)}
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question by every strategy; the question itself where the file has none."""
@@ -81,5 +77,4 @@ class FileRewriter:
             history = tuple(filter(None, map(nfkc, question.history)))
             own = self._found.get((nfkc(question.text), history), {})
             made.append(with_fallbacks(clean(question.text), strategies, own, MISSING))
-        tell_fallbacks(self.name, made)
-        return made
+        return tell_fallbacks(self.name, made)

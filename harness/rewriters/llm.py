@@ -125,9 +125,7 @@ class LlmRewriter:
         Raises:
             UserError: If the pool lacks a strategy, or no call can succeed (from the model).
         """
-        found = self.ask(questions, strategies)
-        tell_fallbacks(self.name, found)
-        return found
+        return tell_fallbacks(self.name, self.ask(questions, strategies))
 
     def ask(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """As `rewrite`, for a caller that reports the fallbacks itself: nothing is printed."""

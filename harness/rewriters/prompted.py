@@ -104,8 +104,7 @@ class PromptRewriter:
         for text, asked in zip(texts, outcomes, strict=True):
             made = asked.value or max((self._lines(each.text) for each in asked.replies), key=len)
             found.append(with_fallbacks(text, strategies, {self.prompt.name: made}, asked.failure, "", asked.costs))
-        tell_fallbacks(self.name, found)
-        return found
+        return tell_fallbacks(self.name, found)
 
     def _queries(self, reply: str) -> tuple[str, ...]:
         """The queries in a reply; raises ValueError if there are too few."""

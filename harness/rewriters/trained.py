@@ -85,5 +85,4 @@ class TrainedRewriter:
             why = dict.fromkeys(texts, EMPTY)
             costs = {"model_calls": float(len(texts)), "tokens": tokens_each}
             found.append(with_fallbacks(clean(question.text), strategies, queries, why, costs=costs))
-        tell_fallbacks(self.name, found)
-        return found
+        return tell_fallbacks(self.name, found)

@@ -12,7 +12,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,8 +42,7 @@ class Journal:
         self._results = 0  # read or appended so far
         self._said = False
 
-    @contextmanager
-    def locked(self, wait_seconds: float = 0.0) -> Iterator[None]:
+    def locked(self, wait_seconds: float = 0.0) -> AbstractContextManager[None]:
         """Keep other processes from appending.
 
         Args:
@@ -53,8 +52,7 @@ class Journal:
             UserError: If another process still holds the lock.
             ArtifactError: If the folder cannot be written.
         """
-        with exclusive(self.file, f"Wait for it, or choose another {self.option}.", wait_seconds):
-            yield
+        return exclusive(self.file, f"Wait for it, or choose another {self.option}.", wait_seconds)
 
     def read(self, parse: Callable[[int, Any], _Result]) -> list[_Result]:
         """The results appended since the last call, by any process; none if the first line differs from `head`.

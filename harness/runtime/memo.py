@@ -322,15 +322,10 @@ class Memo:
             return [[each.text, each.logprob, each.costs, each.notes] for each in answers]
 
         values = self.of("answers", reader)
-        found = zip(
-            asked,
-            keys,
-            values(keys, read, "reading", READ_AT_ONCE, lasts=lambda each: not each[2].get("failed_calls")),
-            strict=True,
-        )
+        known = values(keys, read, "reading", READ_AT_ONCE, lasts=lambda each: not each[2].get("failed_calls"))
         answers = (
             Answer(each.id, text, (), logprob, {**costs, "seconds/reading": values.seconds_of(key)}, notes)
-            for (each, _), key, (text, logprob, costs, notes) in found
+            for (each, _), key, (text, logprob, costs, notes) in zip(asked, keys, known, strict=True)
         )
         return [next(answers) if every or _is_read(each) else Answer(each.id, "", ()) for each in questions]
 

@@ -113,23 +113,11 @@ class Guard:
                 raise _SlowClientError from error
 
         try:
-            if refusal := self._refusal(scope):
-                await error_response(*refusal)(scope, receive, sent)
-                return
-            try:
-                async with asyncio.timeout(self.limits.seconds):
-                    body = await self._body(receive)
-            except TimeoutError:
-                late = error_response(408, f"the body did not arrive within {self.limits.seconds:g} s")
-                await late(scope, receive, sent)
-                return
-            if body is None:
-                return
-            if len(body) > self.limits.body_kib * 1024:
-                large = error_response(413, f"the body is larger than {self.limits.body_kib} KiB")
-                await large(scope, receive, sent)
-                return
-            await self.app(scope, _replayed(body, receive), sent)
+            read = self._refusal(scope) or await self._body(receive)
+            if isinstance(read, tuple):
+                await error_response(*read)(scope, receive, sent)
+            elif read is not None:
+                await self.app(scope, _replayed(read, receive), sent)
         except _SlowClientError:
             status = 499  # the connection is closed
         except Exception:
@@ -152,15 +140,21 @@ class Guard:
                 return 401, "give the server's key in the header Authorization: Bearer KEY"
         return None
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The body, read until it is too large; None if the client leaves."""
+    async def _body(self, receive: Receive) -> bytes | tuple[int, str] | None:
+        """The body, or why it is refused: it is too late or too large; None if the client leaves."""
         body, more = bytearray(), True
-        while more and len(body) <= self.limits.body_kib * 1024:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                while more and len(body) <= self.limits.body_kib * 1024:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            return 408, f"the body did not arrive within {self.limits.seconds:g} s"
+        if len(body) > self.limits.body_kib * 1024:
+            return 413, f"the body is larger than {self.limits.body_kib} KiB"
         return bytes(body)
 
 

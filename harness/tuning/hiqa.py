@@ -83,7 +83,7 @@ def grid(retriever: MultiRouteRetriever, questions: Sequence[Question], gamma: f
     for position, passage in enumerate(passages):
         of_document.setdefault(document_of(passage), []).append(position)
     values_ABQ = np.empty((len(ALPHAS), len(BETAS), len(questions)))
-    vectors_QD = retriever.dense.encode_queries([question.text for question in questions])
+    vectors_QD = retriever.dense.encoder.encode_queries([question.text for question in questions])
     for place, question in enumerate(track(questions, len(questions), "trying weights")):
         routes = retriever.route_scores(question.text, vectors_QD[place])
         relevant = [

@@ -19,14 +19,7 @@ from common.records import Answer, Question
 from common.roots import TYPED, add_roots, resolve
 from harness.evaluation.answer_scores import answer_values, costs_table
 from harness.evaluation.dmqr import figures, tables
-from harness.evaluation.dmqr.methods import (
-    OQR_DEEP,
-    Method,
-    check_names,
-    methods_of,
-    own_name,
-    selected,
-)
+from harness.evaluation.dmqr.methods import OQR_DEEP, Method, check_names, methods_of, own_name, selected
 from harness.evaluation.dmqr.tables import Found
 from harness.evaluation.paper_figures import published
 from harness.evaluation.plots import plot_recall

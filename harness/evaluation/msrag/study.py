@@ -129,11 +129,7 @@ class Study:
         return findings
 
     def _tables(
-        self,
-        system: Msrag,
-        values: Mapping[str, NDArray[np.float64]],
-        own: str,
-        settings: Settings,
+        self, system: Msrag, values: Mapping[str, NDArray[np.float64]], own: str, settings: Settings
     ) -> list[ReportTable]:
         """Tables 1 to 3, Figure 2, differences and runs.
 

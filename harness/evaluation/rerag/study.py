@@ -48,10 +48,7 @@ class Study:
     """
 
     def __init__(
-        self,
-        temperatures: Path | None = None,
-        encoder: str | None = None,
-        baseline_serving: Path | None = None,
+        self, temperatures: Path | None = None, encoder: str | None = None, baseline_serving: Path | None = None
     ) -> None:
         self.temperatures, self.encoder, self.baseline_serving = temperatures, encoder, baseline_serving
         self.fitted: dict[Source, Fitted] = {}  # of the scores that were used

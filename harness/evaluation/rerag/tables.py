@@ -235,11 +235,8 @@ def retriever_confidence(sets: Sequence[CandidateSet]) -> list[NDArray[np.float6
     for source in {each.source for each in sets} - ends.keys():
         values = np.concatenate([s for s, each in zip(scores, sets, strict=True) if each.source == source])
         ends[source] = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-    confidences = []
-    for each, own in zip(sets, scores, strict=True):
-        low, high = ends[each.source]
-        confidences.append((own - low) / (high - low or 1.0))
-    return confidences
+    ends_of_each = [ends[each.source] for each in sets]
+    return [(own - low) / (high - low or 1.0) for own, (low, high) in zip(scores, ends_of_each, strict=True)]
 
 
 def calibrated(candidate_sets: Sequence[CandidateSet], calibration: Calibration) -> list[NDArray[np.float64]]:
