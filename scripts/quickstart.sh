@@ -51,7 +51,7 @@ drrag() {
   "$python" infer.py ask --config configs/quickstart/drrag.yaml --question "$(first_question hotpotqa test.json)" > reports/world.log 2>&1 &
   local asking=$!
   stage evaluate "$python" infer.py evaluate --config configs/quickstart/drrag.yaml \
-    --questions $questions/test.json --limit 400 --study.rows '[QDC,CFS,ranked]' --out reports/world
+    --questions $questions/test.json --limit 400 --study.rows '[QDC,walk,CFS,ranked]' --out reports/world
   stage ask finished $asking reports/world.log
   printf '\nreport in reports/world: report.html in a browser, report.md as text\n'
 }

@@ -256,7 +256,8 @@ class Controls:
             found = [Answer(one.id, "", tuple(hits[:size])) for one, hits in zip(asked, row, strict=True)]
             rows.untrained[name] = self.values(asked, found, size)[1]
         if kind == "pair scorer" and hasattr(system, "selection"):
-            rows.untrained["QDC"] = measured(selection=replace(system.selection, method="qdc"))
+            for name in ("QDC", "walk"):
+                rows.untrained[name] = measured(selection=replace(system.selection, method=name.lower()))
         if kind == "rewriter":
             name = "all turns and the question" if any(one.history for one in asked) else "the question"
             floor_N = rows.untrained[name] = measured(None)
