@@ -3,9 +3,10 @@
 A layout is a module of `datamodules.formats.layouts`, found by its name.  It defines
 
     REQUIRED_FIELDS    fields of every row ("_id|id": one of them)
-    SIGNATURE_FIELDS   fields by which a row of this layout is recognized (`datamodules.formats.recognition`)
     question(row) -> Question, or for a corpus passage(row) -> Passage; raises DataError naming the wrong field, its
     subclass EmptyFieldError where the field is null or empty
+    SIGNATURE_FIELDS   optional: fields by which a row of this layout is recognized (`datamodules.formats.recognition`);
+                       the required ones if it has none
     CONSISTENT_FIELDS  optional: fields that are present in all rows or in none, as in the first row (e.g. the answers
                        of a test set)
     ROWS_JOIN          optional: rows of one question, such as clicks, are one question (`read_joined_questions`)

@@ -133,7 +133,8 @@ def check_first_row(module: ModuleType, source: str, row: Row) -> None:
 def matched_fields(module: Any, row: Row) -> int:
     """How many fields a layout's signature has; 0 if the row lacks one of them."""
     row = row_of(module, row)
-    return len(module.SIGNATURE_FIELDS) if all(key(row, field) is not None for field in module.SIGNATURE_FIELDS) else 0
+    signature = module.SIGNATURE_FIELDS if hasattr(module, "SIGNATURE_FIELDS") else module.REQUIRED_FIELDS
+    return len(signature) if all(key(row, field) is not None for field in signature) else 0
 
 
 def row_of(module: Any, row: Row) -> Row:
