@@ -415,12 +415,10 @@ def _filled_question(question: Question, counts: RowCounts) -> Question:
         return question
     kept = [place for place, passage in enumerate(question.passages) if passage.text or passage.title]
     passages = tuple(question.passages[place] for place in kept)
-    for kind, count in (
-        (EMPTY_PASSAGE, len(question.passages) - len(kept)),
-        (TITLE_ALONE, sum(not passage.text for passage in passages)),
-    ):
-        if count:
-            counts.add(kind, count=count)
+    if empty := len(question.passages) - len(kept):
+        counts.add(EMPTY_PASSAGE, count=empty)
+    if alone := sum(not passage.text for passage in passages):
+        counts.add(TITLE_ALONE, count=alone)
     ids = {passage.id for passage in passages}
     return replace(
         question,

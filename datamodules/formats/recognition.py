@@ -35,12 +35,10 @@ def check_layout(name: str, questions: bool = False) -> None:
     Raises:
         UserError: If the layout is unknown, or a corpus in place of questions.
     """
-    if name != AUTO and questions and not has_questions(layout_module(name)):
+    if name != AUTO and not has_questions(layout_module(name)) and questions:
         raise UserError(
             f"layout {name!r} is a corpus and has no questions: use {AUTO} or one of {', '.join(question_layouts())}"
         )
-    if name != AUTO:
-        layout_module(name)
 
 
 def layout_module(name: str) -> ModuleType:
