@@ -85,10 +85,8 @@ class PromptEncoder(ContextEncoder):
         if self.chat:
             return list(encode(list(texts))["input_ids"])
         # with the cue before it: a tokenizer may begin a text with a mark of its own
-        cue, rows = (
-            encode(self.cue)["input_ids"],
-            encode([f"{self.cue} {text}".rstrip() for text in texts])["input_ids"],
-        )
+        cue = encode(self.cue)["input_ids"]
+        rows = encode([f"{self.cue} {text}".rstrip() for text in texts])["input_ids"]
         return [row[len(cue) :] for row in rows]
 
     def labels(self, prefix: str, max_tokens: int | None, answers: Sequence[str]) -> Tensor:
