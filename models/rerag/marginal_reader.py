@@ -45,9 +45,8 @@ class AnswerMatrix:
 
     written: tuple[str, ...]  # N: the answer generated from each context alone
     candidates: tuple[str, ...]  # A: the distinct answers, in order of appearance
-    answer_logp_AN: (
-        Tensor | None
-    )  # log P_G(candidate | q, context), nats, -inf where `generated` has none; None when `fast`
+    # log P_G(candidate | q, context), nats, -inf where `generated` has none; None when `fast`
+    answer_logp_AN: Tensor | None
     failed: tuple[str, ...] = ()  # as in `MarginalReading`: the prior is over the other contexts
 
     def subset(self, contexts: Sequence[int]) -> "AnswerMatrix":
