@@ -45,10 +45,8 @@ def passages_per_second(texts: list[str]) -> float:
     Not with this project's encoder: the yardstick must not change when the project becomes faster.
     """
     folder = resolve(MINILM)
-    tokenizer, network = (
-        AutoTokenizer.from_pretrained(folder),
-        load_network(AutoModel, folder, dtype=torch.float32).eval(),
-    )
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    network = load_network(AutoModel, folder, dtype=torch.float32).eval()
 
     def encode(some: list[str]) -> None:
         tokens = tokenizer(some, truncation=True, max_length=256)

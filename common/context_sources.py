@@ -35,6 +35,5 @@ class SelectedSource:
 
     source: str
     why: str  # in one line
-    scores: dict[str, float] = field(
-        default_factory=dict
-    )  # by source, greater is better; only of sources with an answer
+    # by source, greater is better; only of sources with an answer
+    scores: dict[str, float] = field(default_factory=dict)

@@ -11,9 +11,8 @@ from common.records import GoldSegment, Passage, nfkc
 from common.words import CJK
 
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # within a cell of a Markdown table
-_JOINING = re.compile(
-    "(?<=[^\\W_])[-\u2010\u2011\u0002\ufffe]\\s*(?=[^\\W_])"
-)  # a hyphen in a word or at the end of a line; PDFium writes the last two
+# a hyphen in a word or at the end of a line; PDFium writes the last two
+_JOINING = re.compile("(?<=[^\\W_])[-\u2010\u2011\u0002\ufffe]\\s*(?=[^\\W_])")
 _WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")  # a Chinese character stands alone: blanks beside it do not count
 
 

@@ -25,9 +25,8 @@ _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "LOCAL_RANK")  # of torchrun, srun, L
 def is_first_process() -> bool:
     """Whether this is the only process of its job, or rank 0: the one that prints."""
     rank = next((os.environ[name] for name in _RANK_VARIABLES if name in os.environ), "0")
-    return rank == "0" and (
-        "RANK" in os.environ or os.environ.get("NODE_RANK", "0") == "0"
-    )  # LOCAL_RANK is 0 on each node
+    # LOCAL_RANK is 0 on each node
+    return rank == "0" and ("RANK" in os.environ or os.environ.get("NODE_RANK", "0") == "0")
 
 
 def say(line: str, file: TextIO | None = None) -> None:

@@ -11,9 +11,8 @@ from common.errors import UserError
 
 TEXT_VERSION = 3  # of `clean`, and so of passage ids; files that hold either tell it.  Without a number: NFKC
 OTHER_TEXTS = "another release wrote this file, which normalizes texts, and so names passages, in another way."
-_INVISIBLE = re.compile(
-    "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]"
-)  # zero-width and bidi control characters
+# zero-width and bidi control characters
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]")
 _JOINERS = re.compile("[\u200c\u200d]+")
 _OTHER_INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]")
 _NEVER_JOINED = re.compile(

@@ -95,9 +95,7 @@ def without_copies(hits: Sequence[Ranked]) -> list[Ranked]:
     return kept
 
 
-@lru_cache(maxsize=2**16)  # a study looks at the same passages for every question and every row
-def _cleaned(text: str) -> str:
-    return clean(text)
+_cleaned = lru_cache(maxsize=2**16)(clean)  # a study looks at the same passages for every question and every row
 
 
 def share_found(gold: Sequence[Set[str]], found: Iterable[str]) -> float:

@@ -247,7 +247,7 @@ class ReRagData(QuestionData):
         def select(question: Question) -> ContextSet:
             return self.draws.selected(question, contexts, context_sampling, self.draws.rng_of(question, epoch))
 
-        return count_contexts(questions, len(questions), select, self._answered, not self._reads_answers)
+        return count_contexts(questions, select, self._answered, not self._reads_answers)
 
     def _validation_groups(self) -> list[list[int]]:
         return chunks(len(self.validation_sets), self.questions_per_validation_batch)

@@ -197,10 +197,7 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         Rows end together; A is the length of the longest reply.
         """
         ids_PT, attention_PT = self._pad([[*prompt, *reply] for prompt, reply in zip(prompts, replies, strict=True)])
-        most = max(map(len, replies))
-        labels_PA = torch.full((len(replies), most), IGNORE)
-        for row, reply in enumerate(replies):
-            labels_PA[row, most - len(reply) :] = torch.tensor(reply)
+        labels_PA, _ = pad(replies, IGNORE, max(map(len, replies)), left=True)
         return ids_PT, attention_PT, labels_PA
 
     def labels_logp(

@@ -146,7 +146,6 @@ def _is_no_report(record: logging.LogRecord) -> bool:
     T5 v1.1, Flan-T5 and mT5 have an output layer that is not the embedding.  transformers keeps it, and warns.
     """
     text = record.getMessage()
-    report = (
-        "LOAD REPORT" in text and "CONVERSION" not in text
-    )  # transformers' error after the latter refers to the table
+    # transformers' error after CONVERSION refers to the table
+    report = "LOAD REPORT" in text and "CONVERSION" not in text
     return not report and "so we will NOT tie them" not in text

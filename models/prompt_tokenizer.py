@@ -17,7 +17,6 @@ from itertools import islice
 from typing import Literal, get_args
 
 import torch
-from jinja2 import TemplateError
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
@@ -27,7 +26,7 @@ from models.causal_lm import line_break_ids
 from models.context_tokenizer import MIN_PASSAGE_TOKENS, ContextEncoder
 from models.length_batching import IGNORE, pad
 from models.long_questions import token_count
-from models.text_formats import marker_texts
+from models.text_formats import chat_prompt, marker_texts
 
 PromptFormat = Literal[
     "plain_answer", "plain_relevance", "plain_packed", "chat_answer", "chat_relevance", "chat_packed"
@@ -86,10 +85,8 @@ class PromptEncoder(ContextEncoder):
         if self.chat:
             return list(encode(list(texts))["input_ids"])
         # with the cue before it: a tokenizer may begin a text with a mark of its own
-        cue, rows = (
-            encode(self.cue)["input_ids"],
-            encode([f"{self.cue} {text}".rstrip() for text in texts])["input_ids"],
-        )
+        cue = encode(self.cue)["input_ids"]
+        rows = encode([f"{self.cue} {text}".rstrip() for text in texts])["input_ids"]
         return [row[len(cue) :] for row in rows]
 
     def labels(self, prefix: str, max_tokens: int | None, answers: Sequence[str]) -> Tensor:
@@ -110,16 +107,8 @@ class PromptEncoder(ContextEncoder):
     def _parts(self) -> tuple[str, str, str]:
         """What stands before the passages, between them and the question, and behind the question."""
         message = f"{_PASSAGE}\nQuestion: {_QUESTION}\n{self.cue}"
-        if self.chat:
-            chat = [{"role": "user", "content": message}]
-            try:
-                message = str(self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
-            except TemplateError as error:
-                raise UserError(
-                    f"the chat template of {self.tokenizer.name_or_path} refuses a user's message: "
-                    f"{' '.join(str(error).split())}"
-                ) from error
-        head, rest = message.split(_PASSAGE)
+        prompt = chat_prompt(self.tokenizer, message) if self.chat else message
+        head, rest = prompt.split(_PASSAGE)
         middle, tail = rest.split(_QUESTION)
         return head, middle, tail
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
@@ -48,6 +49,20 @@ def marker_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     added = {str(token) for token in tokenizer.added_tokens_decoder.values()}
     texts = {*special_texts(tokenizer), *added}
     return sorted((text for text in texts if len(text.strip()) > 1), key=lambda text: (-len(text), text))
+
+
+def chat_prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
+    """A user's message in the chat template, up to where the reply begins.
+
+    Raises:
+        UserError: If the template refuses it.
+    """
+    message = [{"role": "user", "content": text}]
+    try:
+        return str(tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
+    except TemplateError as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"the chat template of {tokenizer.name_or_path} refuses a user's message: {reason}") from error
 
 
 def label_tokens(

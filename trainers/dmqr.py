@@ -202,13 +202,9 @@ class RewriterTrainer(RunModule):
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
         self.add_shares({"train/loss_nats": share})
-        return self._scaled(share, batch.strategies, batch.step_strategies)
-
-    def _scaled(self, share: Tensor, strategies: Sequence[str], step_strategies: Sequence[str]) -> Tensor:
-        """A share of the loss for the backward pass, with the strategies of its rows and of the whole step's."""
-        self._idle = self._parameters_without(step_strategies)
+        self._idle = self._parameters_without(batch.step_strategies)
         if self.trainer.world_size > 1:  # DDP waits for a gradient of every weight
-            share = share + sum(each.sum() for each in self._parameters_without(strategies)) * 0.0
+            share = share + sum(each.sum() for each in self._parameters_without(batch.strategies)) * 0.0
         return share * self.backward_passes
 
     def _parameters_without(self, strategies: Sequence[str]) -> list[torch.nn.Parameter]:

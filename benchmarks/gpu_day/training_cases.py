@@ -137,10 +137,7 @@ def rewrites(folder: Path, sizes: BenchmarkSizes, device: torch.device) -> Train
     model = save_causal(folder / "model", sizes, device)
     count = questions(sizes, sizes.rewrites)
     file = write_rows(folder / "rewrites.jsonl", Texts(sizes.words).rewrites(count), lines=True)
-    module = RewriterTrainer(
-        model,
-        max_tokens=192,
-    ).load()
+    module = RewriterTrainer(model, max_tokens=192).load()
     data = RewriteData(
         [RewriteDataFile(file, "rewrites")], validation_fraction=HELD_OUT, rewrites_per_step=sizes.rewrites
     )

@@ -13,7 +13,7 @@ that no start has opened for a month is removed when another one is written.
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,9 @@ def stored(
     file = folder / RECORDS
     found = opened(file)
     if found is None:
-        with _alone(folder):
+        if lock_file(folder).exists():
+            say(f"{folder}: waiting for another process that reads the same files.")
+        with exclusive(folder, wait_seconds=WAIT_SECONDS):
             found = opened(file, f"the {what} are read again")  # perhaps by another process in the meantime
             if found is None:
                 write_atomically(file, lambda temporary: write_rows(temporary, write_all))
@@ -139,12 +141,6 @@ def stored(
 def is_large(inputs: Sequence[Path]) -> bool:
     """Whether files are too large for every process to read them anew."""
     return sum(file.stat().st_size for file in inputs) >= content_digests.SMALL_BYTES
-
-
-def _alone(folder: Path) -> AbstractContextManager[None]:
-    if lock_file(folder).exists():
-        say(f"{folder}: waiting for another process that reads the same files.")
-    return exclusive(folder, wait_seconds=WAIT_SECONDS)
 
 
 def _remove_others(root: Path) -> None:

@@ -5,7 +5,7 @@ question.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -125,8 +125,7 @@ class ContextSampler:
 
 
 def count_contexts(
-    questions: Iterable[Question],
-    total: int,
+    questions: Sequence[Question],
     select: Callable[[Question], ContextSet],
     answered: bool = True,
     labelled: bool = False,
@@ -135,7 +134,6 @@ def count_contexts(
 
     Args:
         questions: All questions.
-        total: Their number.
         select: Question -> its contexts.
         answered: Whether questions without an answer are left out, too; else those of them without a relevant context.
         labelled: Whether those are left out whose contexts have no labels.
@@ -146,7 +144,7 @@ def count_contexts(
         number of hard negatives left out as copies of gold passages (`copies`).
     """
     rows = []
-    for place, question in enumerate(track(questions, total, "selecting and labelling contexts, questions")):
+    for place, question in enumerate(track(questions, len(questions), "selecting and labelling contexts, questions")):
         if not question.answers and answered:
             continue
         one = select(question)

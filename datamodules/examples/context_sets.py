@@ -125,9 +125,8 @@ def shares_of_grades(question: Question, passages: Sequence[Passage], labels: Se
 
     A relevant passage without a grade has the highest of those that it is a copy of, else the grade 1.
     """
-    grades = {
-        id_: grade for id_, grade in question.gold.grades if grade
-    }  # 0: of passages of a corpus that is not given
+    # 0: of passages of a corpus that is not given
+    grades = {id_: grade for id_, grade in question.gold.grades if grade}
     if not grades:
         return ()
     graded = [(GoldCopies.of([each]), grades[each.id]) for each in question.gold_passages if each.id in grades]

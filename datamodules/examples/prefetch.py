@@ -146,7 +146,7 @@ class _Maker(Dataset[Any], Generic[Request, Made]):
     def __getitem__(self, request: Request) -> _ByValue | UserError:
         try:
             content = io.BytesIO()
-            _Pickler(content).dump(self._make(request))
+            _Pickler(content, pickle.HIGHEST_PROTOCOL).dump(self._make(request))
             return _ByValue(content.getvalue())
         except UserError as error:
             return error
@@ -154,9 +154,6 @@ class _Maker(Dataset[Any], Generic[Request, Made]):
 
 class _Pickler(pickle.Pickler):
     """Writes tensors as arrays."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
 
     def reducer_override(self, obj: Any) -> Any:
         return (torch.from_numpy, (obj.numpy(),)) if isinstance(obj, Tensor) else NotImplemented

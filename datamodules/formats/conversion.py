@@ -19,7 +19,7 @@ def converted(
     source: str,
     found: Iterator[tuple[str, Row]],
     convert: Callable[[Row], Record],
-    cure: str | Callable[[Row, bool], str],
+    cure: Callable[[Row, bool], str],
     counts: RowCounts,
     some: bool = True,
     look: Callable[[Row, str], object] = lambda *_: None,
@@ -30,7 +30,7 @@ def converted(
         source: Name of the file.
         found: The rows with their places.
         convert: Raises DataError naming the wrong field, its subclass EmptyFieldError where it is null or empty.
-        cure: What to do about a row that is wrong; or a function of this row, and of whether none before it was read.
+        cure: What to do about a row that is wrong, of this row and of whether none before it was read.
         counts: Counts the rows that are left out, and the parts of others.
         some: Whether a file of which no row is left is an error.
         look: Looks at the first row, with source and place.
@@ -58,12 +58,10 @@ def converted(
             left_out = left_out or f"{place}: {error}"
             continue
         except DataError as error:
-            remedy = cure if isinstance(cure, str) else cure(row, not read)
-            raise DataError(f"{source}, {place}: {error}. {remedy}") from error
+            raise DataError(f"{source}, {place}: {error}. {cure(row, not read)}") from error
         for kind in noted:
             counts.add(kind)
         read = True
         yield record
     if some and left_out and not read:
-        remedy = cure if isinstance(cure, str) else cure({}, True)
-        raise DataError(f"{source}: every row is left out, as {left_out}. {remedy}")
+        raise DataError(f"{source}: every row is left out, as {left_out}. {cure({}, True)}")

@@ -3,10 +3,12 @@
 A layout is a module of `datamodules.formats.layouts`, found by its name.  It defines
 
     REQUIRED_FIELDS    fields of every row ("_id|id": one of them)
-    CONSISTENT_FIELDS  fields that are present in all rows or in none (e.g. the answers of a test set), as in the first
-    row SIGNATURE_FIELDS   fields by which a row of this layout is recognized (`datamodules.formats.recognition`)
     question(row) -> Question, or for a corpus passage(row) -> Passage; raises DataError naming the wrong field, its
     subclass EmptyFieldError where the field is null or empty
+    SIGNATURE_FIELDS   optional: fields by which a row of this layout is recognized (`datamodules.formats.recognition`);
+                       the required ones if it has none
+    CONSISTENT_FIELDS  optional: fields that are present in all rows or in none, as in the first row (e.g. the answers
+                       of a test set)
     ROWS_JOIN          optional: rows of one question, such as clicks, are one question (`read_joined_questions`)
     ALWAYS_JOIN        optional: they are, whatever their answers and passages
     ANY_CASE, FIELDS   optional, of this project's own layouts: the case of names does not count; all names
@@ -344,6 +346,7 @@ class _Steps:
 
     def __init__(self, module: ModuleType, source: str, counts: RowCounts) -> None:
         self._module, self._source, self._counts = module, source, counts
+        self._consistent: Sequence[str] = getattr(module, "CONSISTENT_FIELDS", ())
         self._example: tuple[str, Row] | None = None  # place of the first row that was read, and it
         self._given: set[str] = set()  # consistent fields that a row had
         self._null: dict[str, tuple[str, int]] = {}  # the first place, and how many; of fields that no row had
@@ -371,7 +374,7 @@ class _Steps:
                 if has_questions(self._module):
                     raise EmptyFieldError(f"field {quoted(field)} is null")
         first_place, first = self._example or ("", row)
-        for field in self._module.CONSISTENT_FIELDS:
+        for field in self._consistent:
             if not has(row, field) and key(first, field) is not None:
                 raise DataError(f"field {quoted(field)} is missing; {first_place} has it")
             if key(row, field) is not None and not has(first, field):
@@ -384,7 +387,7 @@ class _Steps:
     def count_nulls(self) -> None:
         """Of a consistent field that some rows have, count those in which it is null."""
         counts, row = self._counts, self._counts.row
-        for field in self._module.CONSISTENT_FIELDS:
+        for field in self._consistent:
             if key(row, field) is not None:
                 self._given.add(field)
             elif has(row, field):
@@ -412,12 +415,10 @@ def _filled_question(question: Question, counts: RowCounts) -> Question:
         return question
     kept = [place for place, passage in enumerate(question.passages) if passage.text or passage.title]
     passages = tuple(question.passages[place] for place in kept)
-    for kind, count in (
-        (EMPTY_PASSAGE, len(question.passages) - len(kept)),
-        (TITLE_ALONE, sum(not passage.text for passage in passages)),
-    ):
-        if count:
-            counts.add(kind, count=count)
+    if empty := len(question.passages) - len(kept):
+        counts.add(EMPTY_PASSAGE, count=empty)
+    if alone := sum(not passage.text for passage in passages):
+        counts.add(TITLE_ALONE, count=alone)
     ids = {passage.id for passage in passages}
     return replace(
         question,

@@ -35,12 +35,10 @@ def check_layout(name: str, questions: bool = False) -> None:
     Raises:
         UserError: If the layout is unknown, or a corpus in place of questions.
     """
-    if name != AUTO and questions and not has_questions(layout_module(name)):
+    if name != AUTO and not has_questions(layout_module(name)) and questions:
         raise UserError(
             f"layout {name!r} is a corpus and has no questions: use {AUTO} or one of {', '.join(question_layouts())}"
         )
-    if name != AUTO:
-        layout_module(name)
 
 
 def layout_module(name: str) -> ModuleType:
@@ -133,7 +131,8 @@ def check_first_row(module: ModuleType, source: str, row: Row) -> None:
 def matched_fields(module: Any, row: Row) -> int:
     """How many fields a layout's signature has; 0 if the row lacks one of them."""
     row = row_of(module, row)
-    return len(module.SIGNATURE_FIELDS) if all(key(row, field) is not None for field in module.SIGNATURE_FIELDS) else 0
+    signature = module.SIGNATURE_FIELDS if hasattr(module, "SIGNATURE_FIELDS") else module.REQUIRED_FIELDS
+    return len(signature) if all(key(row, field) is not None for field in signature) else 0
 
 
 def row_of(module: Any, row: Row) -> Row:

@@ -177,8 +177,7 @@ def text_or_empty(row: Row, field: str) -> str:
 
 def optional_text(row: Row, field: str) -> str:
     """A string field; "" if absent.  Raises DataError if it has another type."""
-    name = key(row, field)
-    return "" if name is None else text(row, field)
+    return "" if key(row, field) is None else text(row, field)
 
 
 def optional_list(row: Row, field: str) -> list:

@@ -140,7 +140,7 @@ def word_label_rows(path: str, limit: int | None = None, counts: RowCounts | Non
     def look(row: Row, place: str) -> None:
         counts.add_unknown_fields(row, _FIELDS | _VERSIONS, "of word labels", place)
 
-    return converted(path, islice(rows(path), limit), from_row, cure, counts, look=look)
+    return converted(path, islice(rows(path), limit), from_row, lambda *_: cure, counts, look=look)
 
 
 def _stored(changes: Mapping[str, float]) -> dict[str, float]:

@@ -22,15 +22,12 @@ Passages = dict[Entity, WrittenPassage]
 def hotpotqa(row: QuestionWithContext, name: str, passages: Passages) -> dict:
     """A row as in `hotpot_dev_distractor_v1.json`.  `type` may also be single, bridge3 or bridge4."""
     generated = row.generated
-    support = []
-    for step in generated.steps:
-        passage = passages[step.entity]
-        support.append([passage.title, passage.sentence_of[step.relation]])
+    facts = [(passages[step.entity], step.relation) for step in generated.steps]
     return {
         "_id": name,
         "answer": generated.answer,
         "question": generated.question,
-        "supporting_facts": support,
+        "supporting_facts": [[passage.title, passage.sentence_of[relation]] for passage, relation in facts],
         "context": [[passages[e].title, list(passages[e].sentences)] for e in row.context],
         "type": TYPES.get(generated.kind, generated.kind),
         "level": LEVELS[len(generated.steps)],
@@ -79,10 +76,9 @@ def flashrag_passage(number: int, passage: WrittenPassage) -> dict:
 
 def sourced_flashrag(one: SourcedQuestion, name: str) -> dict:
     """A row of FlashRAG's questions, whose `type` is the share: which sources state the fact."""
-    source = {"source_id": one.source, "knowledge": one.knowledge}
     return {
         "id": name,
         "question": one.base.question,
         "golden_answers": [one.base.answer],
-        "metadata": {"type": one.share, **source},
+        "metadata": {"type": one.share, "source_id": one.source, "knowledge": one.knowledge},
     }

@@ -24,11 +24,6 @@ ADJECTIVES: tuple[str, ...] = _TABLE["adjectives"]
 THEMES: tuple[tuple[str, ...], ...] = _TABLE["themes"]
 
 
-def words(text: str) -> list[str]:
-    """Split a text into words."""
-    return text.split()
-
-
 class WordGenerator:
     """Generates invented words without repetition.
 

@@ -89,12 +89,7 @@ def fuse(model: BigBirdModel) -> None:
     """
     if model.attention_type != "original_full":
         raise UserError(f"only original_full attention can be fused, but attention_type is {model.attention_type}.")
-    for index, layer in enumerate(model.encoder.layer):
-        eager = layer.attention.self
-        with torch.device("meta"):  # the weights of the eager module are reused
-            fused = FusedSelfAttention(model.config, layer_idx=index)
-        fused.query, fused.key, fused.value = eager.query, eager.key, eager.value
-        layer.attention.self = fused.train(eager.training)
+    _replace_attention(model, FusedSelfAttention)
 
 
 class SparseSelfAttention(BigBirdBlockSparseAttention):
@@ -116,9 +111,13 @@ class SparseSelfAttention(BigBirdBlockSparseAttention):
 
 def sparsify(model: BigBirdModel) -> None:
     """Replace the self-attention of every layer by `SparseSelfAttention`, in place; weights and their names stay."""
+    _replace_attention(model, SparseSelfAttention)
+
+
+def _replace_attention(model: BigBirdModel, kind: type[FusedSelfAttention | SparseSelfAttention]) -> None:
     for index, layer in enumerate(model.encoder.layer):
         plain = layer.attention.self
         with torch.device("meta"):  # the weights of the plain module are reused
-            sparse = SparseSelfAttention(model.config, seed=index)
-        sparse.query, sparse.key, sparse.value = plain.query, plain.key, plain.value
-        layer.attention.self = sparse.train(plain.training)
+            made = kind(model.config, index)  # its place, or the seed of its random blocks
+        made.query, made.key, made.value = plain.query, plain.key, plain.value
+        layer.attention.self = made.train(plain.training)

@@ -10,6 +10,12 @@ from common.errors import UserError
 
 FIRST_POSITION = {"bert": 0, "roberta": None, "xlm-roberta": None, "camembert": None}  # None: padding_idx + 1
 
+_KEPT = (  # options that the converted model has as its source
+    *("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size", "hidden_act", "layer_norm_eps"),
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size"),
+    *("pad_token_id", "bos_token_id", "eos_token_id"),
+)
+
 
 def convertible(config: PreTrainedConfig) -> bool:
     """Whether `to_bigbird` supports a checkpoint's model family."""
@@ -43,20 +49,9 @@ def to_bigbird(source: PreTrainedModel, max_tokens: int, layers: int | None = No
     table = source.embeddings.position_embeddings.weight.detach()[first:]
     target = BigBirdModel(
         BigBirdConfig(
-            vocab_size=config.vocab_size,
-            hidden_size=config.hidden_size,
+            **{name: getattr(config, name) for name in _KEPT},
             num_hidden_layers=kept,
-            num_attention_heads=config.num_attention_heads,
-            intermediate_size=config.intermediate_size,
-            hidden_act=config.hidden_act,
-            hidden_dropout_prob=config.hidden_dropout_prob,
-            attention_probs_dropout_prob=config.attention_probs_dropout_prob,
-            layer_norm_eps=config.layer_norm_eps,
-            type_vocab_size=config.type_vocab_size,
-            pad_token_id=config.pad_token_id,
-            bos_token_id=config.bos_token_id,
-            eos_token_id=config.eos_token_id,
-            sep_token_id=config.sep_token_id if getattr(config, "sep_token_id", None) is not None else None,
+            sep_token_id=getattr(config, "sep_token_id", None),
             max_position_embeddings=max(max_tokens, len(table)),
             attention_type="original_full",
         )
@@ -64,9 +59,8 @@ def to_bigbird(source: PreTrainedModel, max_tokens: int, layers: int | None = No
     weights = {
         name: value
         for name, value in source.state_dict().items()
-        if not name.startswith("pooler.") and "position" not in name
+        if not name.startswith("pooler.") and "position" not in name and _layer(name) < kept
     }
-    weights = {name: value for name, value in weights.items() if _layer(name) < kept}
     weights["embeddings.position_embeddings.weight"] = repeated(table, target.config.max_position_embeddings)
     missing, unexpected = target.load_state_dict(weights, strict=False)
     missing = [name for name in missing if not name.startswith("pooler")]

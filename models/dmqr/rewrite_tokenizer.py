@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.records import clean, nfkc
 from models.long_questions import HISTORY_NOTE, first_tokens, longest_fitting, question_note, surely_fits, token_count
-from models.text_formats import marker_texts, neutralize
+from models.text_formats import chat_prompt, marker_texts, neutralize
 
 RewriteFormat = Literal["seq2seq", "chat", "plain"]
 VERSION = "strategy, history, question; nfkc, single blanks; v1"
@@ -63,13 +62,7 @@ class RewriteEncoder:
                 "post-processor of its model family."
             )
         if format == "chat":
-            try:
-                self._prompt("Hi")
-            except TemplateError as error:
-                raise UserError(
-                    f"the chat template of {tokenizer.name_or_path} refuses a user's message: "
-                    f"{' '.join(str(error).split())}"
-                ) from error
+            chat_prompt(tokenizer, "Hi")  # raises now if the template refuses it
 
     @property
     def text_format(self) -> str:
@@ -157,17 +150,10 @@ class RewriteEncoder:
         if self.format == "seq2seq":
             return list(self.tokenizer(list(texts), verbose=False)["input_ids"])
         if self.format == "chat":
-            return list(
-                self.tokenizer([self._prompt(text) for text in texts], add_special_tokens=False, verbose=False)[
-                    "input_ids"
-                ]
-            )
+            prompts = [chat_prompt(self.tokenizer, text) for text in texts]
+            return list(self.tokenizer(prompts, add_special_tokens=False, verbose=False)["input_ids"])
         rows = self.tokenizer([f"{text}\n" for text in texts], verbose=False)["input_ids"]
         return [row[:-1] if row[-1] in self.end_ids else row for row in rows]  # of a tokenizer that ends every text
-
-    def _prompt(self, text: str) -> str:
-        message = [{"role": "user", "content": text}]
-        return str(self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
 
     def _clean(self, text: str) -> str:
         return neutralize(nfkc(text), self.marks)

@@ -35,8 +35,7 @@ class PromptStates:
 
     def rows(self, rows_Q: Tensor) -> "PromptStates":
         """See `models.rerag.generator.Encoded`."""
-        cache = copy.copy(self.cache)
-        cache.layers = [copy.copy(layer) for layer in self.cache.layers]
+        cache = self.copy().cache
         cache.batch_select_indices(rows_Q)
         return PromptStates(cache, self.attention_PT[rows_Q], self.logits_PV[rows_Q])
 

@@ -152,7 +152,7 @@ class Generator(CountsTokens, FromServing, nn.Module, ABC):
         """
         self.tokens_read += sum(map(len, sequences))
         answers: list[Generated | None] = [None] * len(sequences)
-        for batch, *padded in self._batches(sequences, tokens_per_batch, "reading"):
+        for batch, *padded in self.batches(sequences, tokens_per_batch, "reading"):
             limits = [max_answer_tokens[row] for row in batch]
             with autocast(self.network.device, self.inference_dtype):
                 encoded = self.encode_contexts(*padded)
@@ -179,7 +179,7 @@ class Generator(CountsTokens, FromServing, nn.Module, ABC):
         distinct = list(rows_of)
         self.tokens_read += sum(map(len, distinct))
         scores = [0.0] * len(sequences)
-        for batch, *padded in self._batches(distinct, tokens_per_batch, "scoring answers"):
+        for batch, *padded in self.batches(distinct, tokens_per_batch, "scoring answers"):
             pairs = [(place, row) for place, each in enumerate(batch) for row in rows_of[distinct[each]]]
             with autocast(self.network.device, self.inference_dtype):
                 encoded = self.encode_contexts(*padded)
@@ -192,7 +192,7 @@ class Generator(CountsTokens, FromServing, nn.Module, ABC):
                         scores[row] = logp
         return scores
 
-    def _batches(
+    def batches(
         self, sequences: Sequence[Sequence[int]], tokens_per_batch: int | None, what: str
     ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """Rows of similar length, with their padded token ids and attention mask."""

@@ -12,11 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from common.progress import track
 from common.records import Passage
-from models.cross_encoder import TOKENS_PER_BATCH
 from models.devices import autocast
-from models.length_batching import length_batches
 from models.rerag.generator import Encoded, Generator
 from models.rerag.marginal_likelihood import log_generated, log_joint
 
@@ -48,9 +45,8 @@ class AnswerMatrix:
 
     written: tuple[str, ...]  # N: the answer generated from each context alone
     candidates: tuple[str, ...]  # A: the distinct answers, in order of appearance
-    answer_logp_AN: (
-        Tensor | None
-    )  # log P_G(candidate | q, context), nats, -inf where `generated` has none; None when `fast`
+    # log P_G(candidate | q, context), nats, -inf where `generated` has none; None when `fast`
+    answer_logp_AN: Tensor | None
     failed: tuple[str, ...] = ()  # as in `MarginalReading`: the prior is over the other contexts
 
     def subset(self, contexts: Sequence[int]) -> "AnswerMatrix":
@@ -145,14 +141,11 @@ class MarginalReader:
 
     def _read(self, sequences: Sequence[list[int]], sizes: Sequence[int]) -> list[AnswerMatrix]:
         generator, device = self.generator, self.generator.network.device
-        budget = self.tokens_per_batch or TOKENS_PER_BATCH[device.type]
         batches: list[tuple[list[int], Encoded]] = []
         written = [""] * len(sequences)
         with autocast(device, self.generator.inference_dtype):
-            by_length = length_batches([len(s) for s in sequences], budget)
-            for rows in track(by_length, len(sequences), "reading contexts", len):
-                ids_PT, attention_PT = generator.encode.pad([sequences[row] for row in rows])
-                encoded = generator.encode_contexts(ids_PT.to(device), attention_PT.to(device))
+            for rows, *padded in generator.batches(sequences, self.tokens_per_batch, "reading contexts"):
+                encoded = generator.encode_contexts(*padded)
                 batches.append((rows, encoded))
                 for row, text in zip(rows, generator.write(encoded, self.max_answer_tokens), strict=True):
                     written[row] = text

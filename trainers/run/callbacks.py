@@ -19,7 +19,7 @@ from common.shown_text import terminal
 from trainers.run.checkpoints import VALIDATION_DUE
 from trainers.run.environment import commit, file_digests, hardware, versions
 from trainers.run.learning import CURE, doubts
-from trainers.run.loggers import JsonlLogger, RunWandbLogger
+from trainers.run.loggers import JsonlLogger, RunWandbLogger, loggers_of
 from trainers.run.preflight_checks import refuse_unknown_metric, refuse_validation_interval, warn_of_small_steps
 from trainers.run.resumed_options import FORMAT, INPUTS, RECORD
 from trainers.run.stop_signals import RunStoppedError
@@ -60,9 +60,8 @@ class RunRecord(Callback):
             facts = {FORMAT: 1, INPUTS: self._inputs, "hardware": hardware(), "precision": str(trainer.precision)}
             write_json(folder / RECORD, provenance(trainer) | facts)
             write_json(folder / "audit.json", getattr(trainer.datamodule, "audit", {}))
-            for logger in trainer.loggers:
-                if isinstance(logger, JsonlLogger):
-                    logger.cut(self._resumed_step, self._validation_due)
+            for logger in loggers_of(trainer, JsonlLogger):
+                logger.cut(self._resumed_step, self._validation_due)
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Save and send the plots and examples of this validation."""
@@ -71,13 +70,12 @@ class RunRecord(Callback):
             return
         folder = Path(trainer.default_root_dir) / "plots"
         save_figures(figures, folder)
-        for logger in trainer.loggers:
-            if isinstance(logger, RunWandbLogger):
-                for name in figures:
-                    logger.log_image(f"val/{name}", [str(folder / f"{name}.png")], step=trainer.global_step - 1)
-                columns, rows = module.examples(EXAMPLES)
-                shown = [[terminal(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-                logger.log_table("val/examples", columns=columns, data=shown, step=trainer.global_step - 1)
+        for logger in loggers_of(trainer, RunWandbLogger):
+            for name in figures:
+                logger.log_image(f"val/{name}", [str(folder / f"{name}.png")], step=trainer.global_step - 1)
+            columns, rows = module.examples(EXAMPLES)
+            shown = [[terminal(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+            logger.log_table("val/examples", columns=columns, data=shown, step=trainer.global_step - 1)
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Record that training has ended."""
@@ -165,9 +163,8 @@ class ServingExport(Callback):
         module.on_load_checkpoint(best)
         if controls := module.controls():
             module.validation_metrics |= controls
-            for logger in trainer.loggers:
-                if isinstance(logger, JsonlLogger):
-                    logger.cut(trainer.global_step)  # what this run had measured when it ended before
+            for logger in loggers_of(trainer, JsonlLogger):
+                logger.cut(trainer.global_step)  # what this run had measured when it ended before
             # As of the next step, which no checkpoint holds yet: a run that goes on drops the line.
             module.send({f"val/{name}": value for name, value in controls.items()}, trainer.global_step)
         with Progress(f"exporting and checking {folder}"), whole_folder(folder) as temporary:
@@ -182,13 +179,12 @@ class ServingExport(Callback):
         say(f"{folder}: exported from {source}; largest difference to the module {difference:.1e} nats", sys.stdout)
         if found:
             say(f"warning: {folder} holds a model that has not learned: {'; '.join(found)}. {CURE}", sys.stdout)
-        for logger in trainer.loggers:
-            if isinstance(logger, RunWandbLogger):
-                import wandb
+        for logger in loggers_of(trainer, RunWandbLogger):
+            import wandb
 
-                artifact = wandb.Artifact(f"{folder.parent.name}-serving", type="model")
-                artifact.add_dir(str(folder))
-                logger.experiment.log_artifact(artifact, aliases=["latest", "best"])
+            artifact = wandb.Artifact(f"{folder.parent.name}-serving", type="model")
+            artifact.add_dir(str(folder))
+            logger.experiment.log_artifact(artifact, aliases=["latest", "best"])
 
 
 def provenance(trainer: pl.Trainer) -> dict[str, Any]:

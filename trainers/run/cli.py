@@ -29,7 +29,7 @@ from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training
 from trainers.run.early_stopping import EarlyStopping
 from trainers.run.environment import file_digests
 from trainers.run.largest_batch import LargestBatch
-from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger, check_loggers, require_loggers
+from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger, check_loggers, loggers_of, require_loggers
 from trainers.run.model_card import Card
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.resumed_options import (
@@ -302,7 +302,7 @@ class TrainCLI(LightningCLI):
         except (ValueError, TypeError, RuntimeError) as error:  # how Lightning refuses values of its own options
             raise UserError(f"the trainer's options are refused: {' '.join(str(error).split())}") from error
         folder = Path(trainer.default_root_dir)
-        for logger in [each for each in trainer.loggers if isinstance(each, RunWandbLogger)]:
+        for logger in loggers_of(trainer, RunWandbLogger):
             logger.attach(folder)
         late.hold(trainer)
         if self.subcommand == "fit" and not trainer.fast_dev_run:  # `validate` belongs to no step of the run

@@ -89,6 +89,11 @@ def holds_training(checkpoint: Mapping[str, Any]) -> bool:
     return "optimizer_states" in checkpoint
 
 
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The checkpoints of a run's folder, without incomplete files."""
+    return sorted(path for path in folder.glob("*.ckpt") if not path.name.startswith(TEMPORARY))
+
+
 def verify_checkpoint(path: Path) -> None:
     """Check that a checkpoint exists and, if it has a digest file, that its sha256 is listed there.
 
@@ -97,8 +102,8 @@ def verify_checkpoint(path: Path) -> None:
         ArtifactError: If it, or its digest file, is truncated or corrupt.
     """
     if not path.is_file():
-        files = sorted(str(p) for p in path.parent.glob("*.ckpt") if not p.name.startswith(TEMPORARY))
-        raise MissingInputError(f"{path} does not exist; checkpoints in that folder: {', '.join(files) or 'none'}.")
+        files = ", ".join(map(str, checkpoints_in(path.parent)))
+        raise MissingInputError(f"{path} does not exist; checkpoints in that folder: {files or 'none'}.")
     if _digest_file(path).is_file() and sha256(path) not in _accepted(path):
         raise ArtifactError(f"{path} is corrupt: its sha256 is not in {_digest_file(path)}. {_CURE}")
 

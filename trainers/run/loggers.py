@@ -278,6 +278,11 @@ def require_loggers(given: Any) -> None:
             raise UserError(f"trainer.logger {name} needs {package}, not installed here: pip install {package}.")
 
 
+def loggers_of(trainer: pl.Trainer, kind: type[Logger]) -> list[Any]:
+    """The loggers of a trainer that are of a class."""
+    return [logger for logger in trainer.loggers if isinstance(logger, kind)]
+
+
 class LateLoggers(Callback):
     """Keeps loggers from a trainer until training starts: some create files or a W&B run when they are first touched.
 

@@ -6,14 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import ArtifactError
-from common.files import TEMPORARY
-from trainers.run.durable_checkpoints import holds_training, read_checkpoint, verify_checkpoint
+from trainers.run.durable_checkpoints import checkpoints_in, holds_training, read_checkpoint, verify_checkpoint
 from trainers.run.loggers import METRICS_FILE
-
-
-def checkpoints_in(folder: Path) -> list[Path]:
-    """The checkpoints of a run's folder, without incomplete files."""
-    return sorted(path for path in folder.glob("*.ckpt") if not path.name.startswith(TEMPORARY))
 
 
 def holds_run(folder: Path) -> bool:

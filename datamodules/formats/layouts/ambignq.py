@@ -6,7 +6,6 @@ from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import EmptyFieldError, Row
 
 REQUIRED_FIELDS = ("id", "question", "annotations")
-CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("question", "annotations")
 
 SINGLE, SEVERAL = "singleAnswer", "multipleQAs"

@@ -11,7 +11,6 @@ from datamodules.formats.row_fields import Row
 REQUIRED_FIELDS = ("question", "gold_doc_ids")
 CONSISTENT_FIELDS = ("id", "answer")
 ROWS_JOIN = True
-SIGNATURE_FIELDS = ("question", "gold_doc_ids")
 
 
 def question(row: Row) -> Question:

@@ -9,7 +9,6 @@ from datamodules.formats.row_fields import Row
 REQUIRED_FIELDS = ("question", "ctxs")
 CONSISTENT_FIELDS = ("answers",)
 ROWS_JOIN = True
-SIGNATURE_FIELDS = ("question", "ctxs")
 
 HAS_ANSWER = "hasanswer|has_answer"
 

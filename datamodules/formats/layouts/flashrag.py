@@ -11,7 +11,6 @@ from datamodules.formats.row_fields import EmptyFieldError, Row
 REQUIRED_FIELDS = ("question", "golden_answers")
 CONSISTENT_FIELDS = ("id",)
 ROWS_JOIN = True
-SIGNATURE_FIELDS = ("question", "golden_answers")
 KINDS = get_args(Kind)  # of gold segments
 
 

@@ -9,7 +9,6 @@ from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
 REQUIRED_FIELDS = ("id", "question", "answer_0", "false_premise", "fact_type")
-CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("question", "answer_0", "false_premise", "fact_type")
 
 FALSE_PREMISE = "false-premise"

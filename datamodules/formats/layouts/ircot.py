@@ -8,7 +8,6 @@ from datamodules.formats.row_fields import Row
 
 REQUIRED_FIELDS = ("question_id", "question_text")
 CONSISTENT_FIELDS = ("contexts", "answers_objects")
-SIGNATURE_FIELDS = ("question_id", "question_text")
 
 
 def question(row: Row) -> Question:

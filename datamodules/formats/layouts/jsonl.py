@@ -10,8 +10,6 @@ from datamodules.formats.row_counts import NOT_READ, NOT_SEARCHED
 from datamodules.formats.row_fields import Row
 
 REQUIRED_FIELDS = ("text|contents",)
-CONSISTENT_FIELDS = ()
-SIGNATURE_FIELDS = ("text|contents",)
 ANY_CASE = True
 _ID, _TEXTS = "_id|id|doc_id|passage_id", ("title", "text", "contents")
 

@@ -21,8 +21,6 @@ FIELDS = (
     "relevance", "clicked", "group", "id",
 )  # fmt: skip
 REQUIRED_FIELDS = ("query|question", "passage|passage_id|doc_id|docid|document_id|text")
-CONSISTENT_FIELDS = ()
-SIGNATURE_FIELDS = ("query|question", "passage|passage_id|doc_id|docid|document_id|text")
 ROWS_JOIN = ALWAYS_JOIN = ANY_CASE = True
 _LONGEST_ID = 5  # words
 

@@ -15,7 +15,6 @@ from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
 REQUIRED_FIELDS = ("Question",)
-CONSISTENT_FIELDS = ()
 SIGNATURE_FIELDS = ("Question", "Answer")
 BY_NAME = True  # a table of questions and answers is most often no question bank
 

@@ -22,8 +22,6 @@ FIELDS = (
     "question", "query", "id", "answers", "answer", "gold", "gold_ids", "passages", "history", "group"
 )  # fmt: skip
 REQUIRED_FIELDS = ("question|query",)
-CONSISTENT_FIELDS = ()
-SIGNATURE_FIELDS = ("question|query",)
 ROWS_JOIN = ANY_CASE = True
 
 

@@ -121,7 +121,7 @@ def draws() -> dict[str, str]:
     for how, labels in product(get_args(ContextSampling), get_args(Labels)):
         sampler = ContextSampler(known, labels, False, 0)
         one_set = partial(lambda s, how, one: s.selected(one, 3, how, s.rng_of(one, 0)), sampler, how)
-        found[f"contexts, {how}, {labels}"] = count_contexts(sets, len(sets), one_set)
+        found[f"contexts, {how}, {labels}"] = count_contexts(sets, one_set)
     return {name: digest_of(arrays) for name, arrays in found.items()}
 
 

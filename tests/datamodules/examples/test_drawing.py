@@ -233,7 +233,7 @@ def test_a_training_by_gold_passages_needs_no_answers(tmp_path) -> None:
         def selected(question: Question) -> ContextSet:
             return sampler.selected(question, 3, "sampled", sampler.rng_of(question, 0))
 
-        return count_contexts(questions, len(questions), selected, answered, labelled)["place"].tolist()
+        return count_contexts(questions, selected, answered, labelled)["place"].tolist()
 
     assert places("has_answer", True) == [1, 3]
     assert places("gold", True) == [1, 3]
