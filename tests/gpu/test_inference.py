@@ -62,7 +62,7 @@ def test_ids_of_dense_retrieval(tmp_path: Path, encoder_folder: str, encoder: Se
     build_dense(corpus(70), tmp_path / "index", encoder, chunk_passages=16)
     on_cpu = DenseRetriever(tmp_path / "index", "cpu", index_device="cpu")  # `auto` would be FAISS's GPU in both
     there = DenseRetriever(tmp_path / "index", device)
-    vectors = on_cpu.encode_queries(QUERIES)  # of one device: the search must not add a difference
+    vectors = on_cpu.encoder.encode_queries(QUERIES)  # of one device: the search must not add a difference
     ours, theirs = on_cpu.search_vectors(vectors, 10), there.search_vectors(vectors, 10)
     assert [[(hit.passage.id, hit.score) for hit in found] for found in ours] == [
         [(hit.passage.id, hit.score) for hit in found] for found in theirs
