@@ -75,12 +75,10 @@ def qdc(first: Sequence[str], pools: Sequence[Sequence[str]], k: int) -> list[st
     return chosen
 
 
-def walk(
-    rankings: Rankings, first_size: int, k: int, weight: float, ranking_size: int, concatenated_size: int
-) -> list[str]:
+def walk(rankings: Rankings, first_size: int, k: int, ranking_size: int, concatenated_size: int) -> list[str]:
     """One step of a walk (not in the paper): a first-stage document passes its score on to what is found with it.
 
-        s(d) + weight * max over i with d_i != d of  s(d_i) * s_i(d)
+        s(d) + max over i with d_i != d of  s(d_i) * s_i(d)
 
     with the scores s in Retriever(q) and s_i in Retriever(q*_i), each scaled to 0 to 1 (min-max) within its search, and
     0 for a document that a search did not find. d_i itself is mostly the first of Retriever(q*_i): so a search that
@@ -90,7 +88,6 @@ def walk(
         rankings: Both stages' ranked lists, with scores.
         first_size: Number of first-stage documents.
         k: Document budget.
-        weight: Of what is passed on.
         ranking_size: Documents of Retriever(q) that count; the retrieval may have been deeper.
         concatenated_size: Documents of each Retriever(q*_i) that count.
     """
@@ -102,7 +99,7 @@ def walk(
         for d, value in scaled(found[:concatenated_size], scores).items():
             if d != d_i:
                 passed[d] = max(passed.get(d, 0.0), of_q[d_i] * value)
-    return sorted({**of_q, **passed}, key=lambda d: -of_q.get(d, 0.0) - weight * passed.get(d, 0.0))[:k]
+    return sorted({**of_q, **passed}, key=lambda d: -of_q.get(d, 0.0) - passed.get(d, 0.0))[:k]
 
 
 def cfs(

@@ -39,7 +39,6 @@ class SelectionOptions:
         prior_weight: For `ranked`: weight of the first stage's reciprocal ranks, nats.
         score_weight: For `ranked`: weight of the retriever's scores, of both documents in Retriever(q) and of d' in
             Retriever(q*_i), each scaled to 0 to 1 within its search; nats.
-        walk_weight: For `walk`: weight of what a first-stage document passes on.
         symmetric: For `cfs` and `ranked`: average the log-odds of both orders of a pair, which doubles the scored
             pairs; off when None.
 
@@ -63,7 +62,6 @@ class SelectionOptions:
     keep_first: NonNegativeInt = 1
     prior_weight: NonNegativeFloat = 0.0
     score_weight: NonNegativeFloat = 0.0
-    walk_weight: NonNegativeFloat = 1.0
     symmetric: bool | None = None
 
     def __post_init__(self) -> None:
@@ -144,7 +142,7 @@ class SelectionOptions:
             return list(rankings.ranking[: self.k])
         sizes = self.ranking_size, self.concatenated_size
         if self.method == "walk":
-            return algorithms.walk(rankings, self.first_size, self.k, self.walk_weight, *sizes)
+            return algorithms.walk(rankings, self.first_size, self.k, *sizes)
         first, pools = self.stages(rankings)
         if self.method == "ranked":
             return algorithms.ranked(

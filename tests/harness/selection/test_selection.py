@@ -121,14 +121,13 @@ def test_a_walk_adds_what_the_best_first_stage_document_passes_on():
         tuple("abcd"), (tuple("axby"), tuple("byx"), tuple("z")), (8.0, 6.0, 5.0, 4.0),
         ((5.0, 4.0, 3.0, 1.0), (9.0, 8.0, 7.0), (5.0,)),
     )  # fmt: skip
-    sums = {"a": 1.0, "b": 0.5 + 0.8 * 0.5, "x": 0.8 * 0.75, "c": 0.25, "y": 0.8 * 0.25, "d": 0.0}
-    assert algorithms.walk(rankings, 2, 6, 0.8, 4, 4) == [*sums]
-    assert algorithms.walk(rankings, 2, 6, 0.0, 4, 4)[:3] == ["a", "b", "c"]
-    assert algorithms.walk(rankings, 2, 2, 3.0, 4, 4) == ["x", "b"]
-    assert algorithms.walk(rankings, 2, 4, 0.8, 3, 2) == ["a", "b", "c", "x"]  # the deeper ones do not count: x has 0
-    options = SelectionOptions("walk", k=2, anchors=2, anchor_depth=2, walk_weight=3.0)
+    # a 1, b 1/2 + 1/2, x 3/4, c 1/4, y 1/2 * 1/2, d 0
+    assert algorithms.walk(rankings, 2, 6, 4, 4) == ["a", "b", "x", "c", "y", "d"]  # equal sums in order of retrieval
+    assert algorithms.walk(rankings, 1, 4, 4, 4) == ["a", "b", "x", "c"]  # without what b passes on
+    assert algorithms.walk(rankings, 2, 4, 3, 2) == ["a", "b", "c", "x"]  # the deeper ones do not count: x has 0
+    options = SelectionOptions("walk", k=3, anchors=2, anchor_depth=2)
     assert (options.ranking_size, options.concatenations, options.concatenated_size) == (4, 2, 4)
-    assert options.choose(rankings, lambda d1, d2: pytest.fail("a walk has no classifier")) == ["x", "b"]
+    assert options.choose(rankings, lambda d1, d2: pytest.fail("a walk has no classifier")) == ["a", "b", "x"]
 
 
 def test_a_score_weight_needs_as_deep_a_ranking_as_there_are_candidates():
@@ -188,7 +187,6 @@ def problems(draw):
         keep_first=draw(st.integers(0, k)),
         prior_weight=draw(st.sampled_from([0.0, 0.5])),
         score_weight=draw(st.sampled_from([0.0, 2.0])),
-        walk_weight=draw(st.sampled_from([0.0, 0.5])),
         symmetric=draw(st.none() | st.booleans()),
     )
     random = Random(draw(st.integers(0, 1000)))
