@@ -32,7 +32,7 @@ HUB_FORM = "hf:<id or folder>[:<config>]:<split>"
 
 # How each kind of file is read. Increase the number of a kind when another text or id is read of the same file: stores
 # of its questions are then written anew, and its indexes refused. What records no number is of version 0.
-VERSIONS = {"table": 1, "JSON": 0, "Parquet": 0}
+VERSIONS = {"table": 2, "JSON": 0, "Parquet": 0}
 _TABLES = (".csv", ".tsv", ".tab")
 _ARCHIVES = (".gz", ".bz2", ".xz", ".zip")
 _UNREADABLE = (OtherKindError, DataError, OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)

@@ -109,7 +109,7 @@ def test_an_index_of_a_kind_that_is_read_otherwise_is_refused_alone(capsys: pyte
     assert "up to date" in capsys.readouterr().err
     monkeypatch.setitem(VERSIONS, "table", VERSIONS["table"] + 1)
     assert open_index(Path("rows")).recipe["kind"] == "bm25"
-    with pytest.raises(ArtifactError, match=r"table has version 1 of how .* --overwrite true"):
+    with pytest.raises(ArtifactError, match=r"table has version \d+ of how .* --overwrite true"):
         open_index(Path("table"))
     older = unsealed(Path("table/index.json"), json.loads(Path("table/index.json").read_text()), "")
     del older["origin"]["read"]  # as release 0.3 wrote it
