@@ -6,8 +6,9 @@ JSON Lines, one question per line:
 
 `passages` has no gold one, best ranked first. `hits` says what the search with the question and a passage found, best
 first: the ids are of `passages` and of the question's gold passages. `copies` is the number of passages that were found
-and left out because they have a gold passage's text. `text_version` is `common.records.TEXT_VERSION`:
-files with texts and ids of another one are refused.
+and left out because they have a gold passage's text. Where false negatives were looked for there are `scores`,
+P(relevant) of each passage by a cross-encoder, and `relevant`, the number of passages that were left out.
+`text_version` is `common.records.TEXT_VERSION`: files with texts and ids of another one are refused.
 """
 
 import json
@@ -29,11 +30,20 @@ class Mined(list[Passage]):
         passages: None of them gold.
         hits: By the id of a passage d, of these or gold, the ids of those that the search with Concat(q, d) found.
         copies: Passages that were left out because they have a gold passage's text.
+        scores: P(relevant) of each passage, where a cross-encoder looked for false negatives.
+        relevant: Passages that were left out because they may be relevant.
     """
 
-    def __init__(self, passages: Iterable[Passage] = (), hits: Hits | None = None, copies: int = 0) -> None:
+    def __init__(
+        self,
+        passages: Iterable[Passage] = (),
+        hits: Hits | None = None,
+        copies: int = 0,
+        scores: Sequence[float] = (),
+        relevant: int = 0,
+    ) -> None:
         super().__init__(passages)
-        self.copies = copies
+        self.copies, self.scores, self.relevant = copies, scores, relevant
         self.hits: dict[str, list[str]] = {anchor: list(found) for anchor, found in (hits or {}).items()}
 
     def add(self, other: "Mined") -> None:
@@ -45,13 +55,15 @@ class Mined(list[Passage]):
 
 def is_mined(path: Path) -> bool:
     """Whether a file is one of mined negatives, by its first line."""
-    return first_fields(path) - {"hits", "copies", "text_version"} == {"question_id", "passages"}
+    return first_fields(path) - {"hits", "copies", "text_version", "scores", "relevant"} == {"question_id", "passages"}
 
 
 def mined_line(id: str, found: Mined) -> str:
     """The line of a question, without its line break."""
     passages = [{"title": p.title, "text": p.text} for p in found]
     row = {"question_id": id, "passages": passages, "hits": found.hits, "copies": found.copies}
+    if found.scores or found.relevant:
+        row |= {"scores": [round(score, 6) for score in found.scores], "relevant": found.relevant}
     return json.dumps(row | {"text_version": TEXT_VERSION}, ensure_ascii=False)
 
 

@@ -57,7 +57,7 @@ def mine(
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import absent_gold, check_same_corpus
     from harness.runtime.loading import load
-    from harness.runtime.provenance import configuration, hardware
+    from harness.runtime.provenance import configuration, hardware, recorded
     from harness.runtime.shared_lines import check_unless_shared, write_shared
 
     sources = listed(questions)
@@ -67,7 +67,7 @@ def mine(
     check_unless_shared(MINED, out)
     negatives = HardNegatives(retriever, **searches)
     retrievers = [each for each in (retriever, negatives.second_retriever) if each is not None]
-    load(*retrievers)
+    load(*retrievers, negatives.false_negatives)
     check_same_corpus(retrievers)
     counts = Counter[str]()
 
@@ -92,7 +92,7 @@ def mine(
         searched = [*map(configuration, retrievers)]
         depends_on: dict[str, object] = {
             **searches, "retriever": searched[0], "second_retriever": searched[1:], "questions": digest(looked_at()),
-            "hardware": hardware(),
+            "hardware": hardware(), "false_negatives": recorded(negatives.false_negatives),
         }  # fmt: skip
         absent_gold(retriever, gold)  # refuses an index of another corpus
         say_facts(unusual.lines())
@@ -107,8 +107,10 @@ def mine(
         row = json.loads(line)
         counts["passages"] += len(row["passages"])
         counts["copies"] += row["copies"]
+        counts["relevant"] += row.get("relevant", 0)
 
     failed = write_shared(MINED, out, survey, read, QUESTIONS_AT_ONCE, lines, "mining", lambda each: each.id, seen)
     copies = f"; {counts['copies']:,} passages with a gold passage's text are none" if counts["copies"] else ""
-    say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions{copies}.")
+    relevant = f"; {counts['relevant']:,} passages may be relevant and were left out" if counts["relevant"] else ""
+    say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions{copies}{relevant}.")
     failed.check()

@@ -1,7 +1,8 @@
 """Hard negatives: passages that retrieval finds and that are not gold, in one stage or in both of DR-RAG's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 
 from common.gold_copies import GoldCopies
 from common.ranges import NonNegativeInt, PositiveInt
@@ -9,6 +10,7 @@ from common.records import Passage, Question, Ranked, nfkc
 from common.retrieval import search_for
 from datamodules.formats.mined_negatives import Mined
 from harness.interfaces import Retriever
+from harness.retrievers.false_negatives import FalseNegatives
 from harness.retrievers.two_stage import concatenate
 from harness.runtime.retriever_tree import check_searched
 
@@ -25,6 +27,7 @@ class HardNegatives:
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
         second_retriever: Searches with Concat(q, d) instead, as the system's `second_retriever` does.
+        false_negatives: Which passages are left out since they may be relevant.
     """
 
     retriever: Retriever
@@ -33,6 +36,7 @@ class HardNegatives:
     depth: PositiveInt = 8
     question_weight: PositiveInt = 1
     second_retriever: Retriever | None = None
+    false_negatives: FalseNegatives = FalseNegatives()  # noqa: RUF009 (frozen)
 
     def of(self, questions: Sequence[Question]) -> list[Mined]:
         """The hard negatives of each question; one batched search per stage.
@@ -59,24 +63,37 @@ class HardNegatives:
         for (row, anchor, _), hits in zip(queries, second, strict=True):
             rankings[row].append(hits)
             anchors_of[row].append(anchor)
-        return [self._chosen(*each) for each in zip(questions, rankings, anchors_of, strict=True)]
+        passages = [
+            list({passage.id: passage for passage in (*passages_of(own).values(), *question.gold_passages)}.values())
+            for question, own in zip(questions, rankings, strict=True)
+        ]
+        scores = self.false_negatives.scores(questions, passages)
+        return [self._chosen(*each) for each in zip(questions, rankings, anchors_of, scores, strict=True)]
 
-    def _chosen(self, question: Question, rankings: Sequence[Sequence[Ranked]], anchors_of: Sequence[str]) -> Mined:
+    def _chosen(
+        self,
+        question: Question,
+        rankings: Sequence[Sequence[Ranked]],
+        anchors_of: Sequence[str],
+        scores: Mapping[str, float],
+    ) -> Mined:
         """Round robin over the rankings, without gold passages, by title where that alone is known, and their copies.
 
-        The first ranking is Retriever(q); `anchors_of` has the d of each further one.
+        The first ranking is Retriever(q); `anchors_of` has the d of each further one; `scores` are P(relevant) by id.
         """
         titles = {nfkc(title) for title in question.gold.titles}
-        passages = {hit.passage.id: hit.passage for hits in rankings for hit in hits}
+        passages = passages_of(rankings)
         titled = {id_: passage for id_, passage in passages.items() if nfkc(passage.title) in titles}
         gold = {*question.support, *titled}
         texts = GoldCopies.of([*question.gold_passages, *titled.values()])
         copies = {id_ for id_, passage in passages.items() if id_ not in gold and passage in texts}
-        negatives: dict[str, Passage] = {}
-        for rank in range(self.depth + self.anchors + len(question.support)):
-            for passage in (hits[rank].passage for hits in rankings if rank < len(hits)):
-                if passage.id not in gold and passage.id not in copies:
-                    negatives.setdefault(passage.id, passage)
+        depth = self.depth + self.anchors + len(question.support)
+        ranks = [[hit.passage if hit.passage.id not in gold | copies else None for hit in hits] for hits in rankings]
+        highest = self.false_negatives.highest([scores[id_] for id_ in gold if id_ in scores])
+        relevant = {p.id for own in ranks for p in list(filter(None, own))[: self.false_negatives.range_min]}
+        relevant |= {p.id for own in ranks for p in own if p and scores.get(p.id, 0.0) > highest}
+        in_turns = chain.from_iterable(zip_longest(*(own[:depth] for own in ranks)))
+        negatives = {p.id: p for p in in_turns if p is not None and p.id not in relevant}
         kept = list(negatives.values())[: self.per_question]
         known = {passage.id for passage in kept} | set(question.support)
         hits = {
@@ -84,4 +101,9 @@ class HardNegatives:
             for d, found in zip(anchors_of, rankings[1:], strict=True)
             if d in known
         }
-        return Mined(kept, hits, len(copies))
+        return Mined(kept, hits, len(copies), [scores[p.id] for p in kept if scores], len(relevant))
+
+
+def passages_of(rankings: Sequence[Sequence[Ranked]]) -> dict[str, Passage]:
+    """All passages of some rankings, by id."""
+    return {hit.passage.id: hit.passage for hits in rankings for hit in hits}

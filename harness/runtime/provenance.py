@@ -110,7 +110,7 @@ def _describe(instance: object) -> dict[str, Any]:
     arguments = getattr(instance, "identity", arguments)
     if arguments is None:  # the part says that it is not known
         raise LookupError(instance)
-    return _class_record(kind) | {n: _to_json(value) for n, value in arguments.items()}
+    return _class_record(kind) | {n: recorded(value) for n, value in arguments.items()}
 
 
 def _class_record(kind: type) -> dict[str, Any]:
@@ -122,7 +122,12 @@ def _class_record(kind: type) -> dict[str, Any]:
     return record
 
 
-def _to_json(value: object) -> Any:
+def recorded(value: object) -> Any:
+    """An argument in JSON types, files and folders by their contents or sizes; see `configuration`.
+
+    Raises:
+        LookupError: If it is an object that the command line has not built.
+    """
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str | Path):  # a string without a separator is a name, even if a file of that name exists
@@ -131,9 +136,9 @@ def _to_json(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, Mapping):
-        return {str(key): _to_json(each) for key, each in value.items()}
+        return {str(key): recorded(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_json(each) for each in value]
+        return [recorded(each) for each in value]
     return _describe(value)
 
 
