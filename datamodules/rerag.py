@@ -28,6 +28,7 @@ from datamodules.examples.context_sets import ContextBatch, ContextSampling, Con
 from datamodules.examples.data_files import QuestionDataFile
 from datamodules.examples.lazy_sequence import LazySequence
 from datamodules.examples.step_loader import chunks, plan_steps
+from datamodules.formats.teacher_scores import TeacherScores
 from datamodules.question_data import QuestionData
 from models.context_tokenizer import FEW_TEXTS, ContextEncoder
 from models.rerag.model import Relevance
@@ -44,6 +45,7 @@ class ContextModel(Protocol):
     packed: bool  # whether all contexts of a question form one input
     relevance: Relevance  # what weights the contexts; `retriever` needs their scores
     reads_answers: bool  # whether a generator learns from them
+    learns_scores: bool  # whether the estimator learns a teacher's scores
 
     @property
     def encoders(self) -> list[ContextEncoder]:
@@ -71,6 +73,8 @@ class ReRagData(QuestionData):
         validation_fraction: Share of the training questions that the hash split holds out.
         hard_negatives: Files of additional candidates per question, written by `infer.py mine`.
         corpus: Corpus by whose ids questions name their gold passages, of the files that name no other one.
+        teacher: Files of a teacher's scores of questions' passages (`datamodules.formats.teacher_scores`), which the
+            estimator learns by `model.loss.teacher_weight`.
         search: Retriever that finds further hard negatives before the first training, as by `infer.py mine`.
         contexts: Contexts per question in training, N; with text_format packed, documents per call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
@@ -111,6 +115,7 @@ class ReRagData(QuestionData):
         hard_negatives: list[str] | None = None,
         corpus: str | None = None,
         search: Search | None = None,
+        teacher: list[str] | None = None,
         contexts: PositiveInt = 20,
         validation_contexts: PositiveInt = 100,
         context_sampling: ContextSampling = "ranked",
@@ -133,6 +138,7 @@ class ReRagData(QuestionData):
             raise UserError(f"crop_growth_words {crop_growth_words} needs crop_words: give it, or leave this out.")
         self.cache, self.workers, self.strict = cache, workers, strict
         self._name_question_files(train, validation, validation_fraction, hard_negatives, corpus, search)
+        self.teacher_files = teacher or []
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.context_sampling, self.validation_context_sampling = context_sampling, validation_context_sampling
         self.labels = labels
@@ -140,6 +146,11 @@ class ReRagData(QuestionData):
         self.word_swaps = word_swaps
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of all input files."""
+        return [*super().files, *self.teacher_files]
 
     def _load(self, split: Split, mined: QuestionLookup) -> None:
         """Raises DataError if no question has an answer and contexts; UserError if options do not fit the model."""
@@ -154,7 +165,7 @@ class ReRagData(QuestionData):
             )
         self.draws = ContextSampler(
             mined, self.labels, self._weighted, self.sampling_seed, self.crop_words, self.crop_growth_words,
-            self.substitution, self.word_swaps,
+            self.substitution, self.word_swaps, self._read_teacher(),
         )  # fmt: skip
         training, held_out = self._counted(split, mined.name)
         questions, validation = self._with_contexts(split, training, held_out)
@@ -165,8 +176,28 @@ class ReRagData(QuestionData):
         self.units_per_step = len(questions) / self.steps_per_epoch
         self.examples_per_unit = 1.0 if module.packed else int(self.counts.sum()) / len(questions)
         self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out))
-        self.audit |= self._unusual
+        self.audit |= self._unusual | self._taught(questions)
         self.audit |= {"copies_of_gold_left_out": int(training["copies"].sum())} if self.hard_negative_files else {}
+
+    def _read_teacher(self) -> TeacherScores | None:
+        """Raises UserError if a teacher's scores are given and not learned, or the other way round."""
+        if bool(self.teacher_files) != self.module.learns_scores:
+            raise UserError(
+                "data.teacher and model.loss.teacher_weight belong together: give both, the weight above 0, or neither."
+            )
+        return TeacherScores(self.teacher_files) if self.teacher_files else None
+
+    def _taught(self, questions: CachedQuestions) -> dict[str, object]:
+        """How many training questions the teacher knows; empty without one.
+
+        Raises DataError if it knows none.
+        """
+        if (teacher := self.draws.teacher) is None:
+            return {}
+        known = sum(question.text in teacher for question in questions.without_passages())
+        if not known:
+            raise DataError(f"data.teacher {self.teacher_files}: no score belongs to a training question.")
+        return {"questions_with_a_teachers_scores": f"{known} of {len(questions)}"}
 
     def _counted(self, split: Split, mined: str) -> tuple[dict[str, NDArray[np.int64]], ...]:
         """What `count_contexts` says of training and of validation."""
@@ -262,7 +293,7 @@ class ReRagData(QuestionData):
     def proof_batch(self) -> ContextBatch:
         """A few validation questions with few contexts: see `StepData`."""
         few = PROOF_CONTEXTS if not self.module.packed else None
-        cut = ("passages", "labels", "scores", "grades")
+        cut = ("passages", "labels", "scores", "grades", "teacher")
         chosen = [
             replace(one, **{name: getattr(one, name)[:few] for name in cut})
             for one in self.validation_sets[:PROOF_QUESTIONS]

@@ -30,7 +30,7 @@ from models.t5.word_neighbours import nearest_words
 from models.text_formats import InputTokens
 from trainers.rerag_forward import ContextScores, score_contexts
 from trainers.rerag_frozen import FrozenGenerator
-from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
+from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, teacher_loss, token_loss
 from trainers.rerag_options import Abstention, JointOptimizer, Loss, PresetName, Text, Validation, preset_of, refuse
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.rerag_validation import QuestionScores, Summary, examples, metric_names, score_questions, summarize
@@ -45,12 +45,12 @@ LORA = Lora(16, dropout=0.05)
 
 
 class ReRagTrainer(RunModule):
-    """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
+    """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label + teacher_weight L_teacher.
 
-    Every term is the mean over the questions of an optimizer step (L_tok: over question-context pairs), so the weights
-    do not depend on batch size, accumulation or world size. Without an estimator, relevance is uniform (a plain reader)
-    or the retriever's (Eq. 1-2); without a generator, labels alone train the estimator (a reranker, or the released
-    code's warm-up).
+    The last two are supervision, by labels and by the scores of another model. Every term is the mean over the
+    questions of an optimizer step (L_tok: over question-context pairs), so the weights do not depend on batch size,
+    accumulation or world size. Without an estimator, relevance is uniform (a plain reader) or the retriever's (Eq.
+    1-2); without a generator, supervision alone trains the estimator (a reranker, or the released code's warm-up).
 
     Args:
         estimator: What to start the relevance estimator from: folder or hub id of a model of the T5 family, of a causal
@@ -122,8 +122,17 @@ class ReRagTrainer(RunModule):
             "text.format packed reads all documents at once, so there is nothing to estimate: set estimator null."
         )
         refuse(self.packed and estimator is not None, needless)
-        unlabelled = "an estimator without a generator learns from labels alone: set loss.label_weight above 0."
-        refuse(generator is None and not loss.label_weight > 0, unlabelled)
+        unlabelled = (
+            "an estimator without a generator learns from labels or from a teacher's scores: set loss.label_weight or "
+            "loss.teacher_weight above 0."
+        )
+        refuse(generator is None and not (loss.label_weight or loss.teacher_weight), unlabelled)
+        self.learns_scores = loss.teacher_weight > 0
+        taught = "loss.teacher_weight lets an estimator learn scores"
+        refuse(self.learns_scores and estimator is None, f"{taught}, and there is none: set it to 0.")
+        refuse(self.learns_scores and self.frozen, f"{taught}, and a frozen generator teaches it: give one of both.")
+        listwise = self.learns_scores and loss.label_weight > 0 and loss.label_form == "listwise"
+        refuse(listwise, f"{taught} in the place of labels, and listwise labels compare all: take another label_form.")
         if estimator is None:
             absent = "but there is none: leave"
             refuse(said != TRUE_FALSE, f"text.true_word and text.false_word are for a T5 estimator, {absent} them out.")
@@ -260,10 +269,16 @@ class ReRagTrainer(RunModule):
             terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.preset.kl_direction).sum() / questions
         if self.token_weight:
             terms["tok"] = token_loss(scores.other_logit_BN.sigmoid(), real_BN).sum() / batch.step_pairs
+        if self.learns_scores:
+            teacher_B = teacher_loss(relevance_BN, batch.teacher_BN, real_BN, self.loss.teacher_temperature)
+            terms["teacher"] = teacher_B.sum() / questions
         if self.loss.label_weight and self.estimator is not None:
             form, false_weight = self.loss.label_form, self.loss.label_false_weight
             other_BN = scores.other_logit_BN if self.estimator.generative else None
-            label_B = label_loss(relevance_BN, batch.grades_BN, real_BN, form, false_weight, other_BN)
+            taught_BN = ~batch.teacher_BN.isnan() & self.learns_scores
+            label_B = label_loss(
+                relevance_BN, batch.grades_BN.masked_fill(taught_BN, -1.0), real_BN, form, false_weight, other_BN
+            )
             terms["label"] = label_B.sum() / questions
         return {name: term * batch.weight for name, term in terms.items()}
 
@@ -273,8 +288,9 @@ class ReRagTrainer(RunModule):
         self.flops_per_batch = self._flops(batch)
         given = self.loss
         weights = {"gen": 1.0, "re": given.kl_weight, "tok": self.token_weight, "label": given.label_weight}
+        weights |= {"teacher": given.teacher_weight}
         loss = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
-        units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats"}
+        units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats", "teacher": "teacher_nats"}
         self.add_shares({"train/loss": loss, **{f"train/{units[name]}": term for name, term in terms.items()}})
         return loss * self.backward_passes
 

@@ -133,6 +133,30 @@ def label_loss(
     return (loss_BN * weights_BN).sum(dim=1) / real_BN.sum(dim=1)
 
 
+def teacher_loss(relevance_BN: Tensor, teacher_BN: Tensor, real_BN: Tensor, temperature: float = 1.0) -> Tensor:
+    """L_teacher: distillation, KL(softmax(teacher / temperature) ‖ P_RE), both over the contexts that have a score.
+
+    Args:
+        relevance_BN: Relevance logits.
+        teacher_BN: A teacher's scores, e.g. log-odds or cosines; NaN where it gave none.
+        real_BN: Mask.
+        temperature: In the unit of the scores.
+
+    Returns:
+        (B,), at least 0; 0 for a question with less than two scores.
+
+    Raises:
+        ValueError: If the shapes differ or a question has no context.
+    """
+    _check_shapes(relevance_BN, teacher_BN, real_BN)
+    known_BN = real_BN & ~teacher_BN.isnan()
+    some_B = known_BN.any(dim=1)
+    mask_BN = torch.where(some_B[:, None], known_BN, real_BN)
+    target_BN = teacher_BN.masked_fill(~known_BN, 0.0) / temperature
+    divergence_B = estimator_loss(relevance_BN, target_BN, mask_BN)
+    return torch.where(some_B, divergence_B, torch.zeros_like(divergence_B))
+
+
 def _check_shapes(*tensors_BN: Tensor) -> None:
     shapes = [tuple(t.shape) for t in tensors_BN]
     if len(set(shapes)) > 1:  # broadcasting would silently pair the wrong values

@@ -38,7 +38,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Loss:
-    """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
+    """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label + teacher_weight L_teacher.
+
+    The last two are supervision: by labels, and by the scores of another model.
 
     Args:
         gen_form: Form of L_gen: `marginal` or `per_context`. The preset's when null.
@@ -50,6 +52,9 @@ class Loss:
         label_form: Form of L_label: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; T5 estimators
             only).
         label_false_weight: Weight of an irrelevant context in L_label, except `listwise`.
+        teacher_weight: Weight of L_teacher: the scores of `data.teacher` are learned; labels of contexts that have one
+            count nothing.
+        teacher_temperature: What divides the teacher's scores: 1 for log-odds, about 0.05 for cosines.
     """
 
     gen_form: GenForm | None = None
@@ -59,6 +64,8 @@ class Loss:
     label_weight: NonNegativeFloat = 0.0
     label_form: LabelForm = "pointwise"
     label_false_weight: NonNegativeFloat = 0.125
+    teacher_weight: NonNegativeFloat = 0.0
+    teacher_temperature: PositiveFloat = 1.0
 
 
 @dataclass(frozen=True)

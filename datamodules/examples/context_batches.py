@@ -50,6 +50,7 @@ class ContextTensors:
         real_BN = torch.arange(width) < torch.tensor(counts)[:, None]
         grades_BN = torch.zeros(real_BN.shape)
         retriever_BN = torch.zeros(real_BN.shape)
+        teacher_BN = torch.full(real_BN.shape, torch.nan)
         inputs: list[tuple[int, tuple[str, Sequence[Passage]]]] = []
         for row, one in enumerate(chosen):
             if self.packed:
@@ -59,6 +60,7 @@ class ContextTensors:
             graded = torch.tensor(one.grades or one.labels, dtype=torch.float)
             grades_BN[row, : len(one.labels)] = graded if one.labelled else -1.0
             retriever_BN[row, : len(one.scores)] = torch.tensor(one.scores)
+            teacher_BN[row, : len(one.teacher)] = torch.tensor(one.teacher)
             inputs += [(row * width + n, (one.question.text, (p,))) for n, p in enumerate(one.passages)]
         return ContextBatch(
             self._buckets(self.encoders[0], inputs),
@@ -71,6 +73,7 @@ class ContextTensors:
             request.step_pairs,
             torch.tensor(request.rows),
             retriever_BN,
+            teacher_BN,
         )
 
     def _buckets(

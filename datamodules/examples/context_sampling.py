@@ -25,6 +25,7 @@ from datamodules.examples.context_sets import (
     shares_of_grades,
     without_copies,
 )
+from datamodules.formats.teacher_scores import TeacherScores
 
 
 @dataclass
@@ -40,6 +41,7 @@ class ContextSampler:
         crop_growth_words: Added to it in each epoch.
         substitution: Share of training questions whose answer is replaced.
         word_swaps: Share of words that are replaced.
+        teacher: Scores that the estimator is to learn.
     """
 
     hard_negatives: Mapping[str, Sequence[Passage]]
@@ -50,6 +52,7 @@ class ContextSampler:
     crop_growth_words: int = 0
     substitution: float = 0.0
     word_swaps: float = 0.0
+    teacher: TeacherScores | None = None
     substitutes: AnswerSubstitutes = field(default_factory=AnswerSubstitutes)
     nearest: Mapping[str, list[str]] = field(default_factory=dict)  # words by word
 
@@ -72,7 +75,9 @@ class ContextSampler:
         grades = shares_of_grades(question, passages, labels) if self.labels == "gold" else ()
         answer = rng.choice(question.answers) if question.answers else ""
         labelled = self.labels == "gold" or bool(findable(question.answers))
-        return ContextSet(question, passages, labels, answer, scores, grades, labelled, len(mined) - len(kept))
+        teacher = self.teacher.of(question.text, passages) if self.teacher else ()
+        copies = len(mined) - len(kept)
+        return ContextSet(question, passages, labels, answer, scores, grades, labelled, teacher, copies)
 
     def rng_of(self, question: Question, epoch: int) -> random.Random:
         """The source of a question's draws in an epoch; -1 is validation."""

@@ -30,6 +30,7 @@ class ContextSet:
     scores: tuple[float, ...] = ()  # retriever scores of the passages; empty where contexts are not weighted by them
     grades: tuple[float, ...] = ()  # how relevant, as a share of the question's highest grade; empty: as the labels say
     labelled: bool = True  # False where has-answer says nothing: `labels` are then no statement
+    teacher: tuple[float, ...] = ()  # a teacher's scores of the passages, NaN where it gave none; empty without one
     copies: int = field(default=0, compare=False)  # hard negatives left out, as they have a gold passage's text
 
 
@@ -56,6 +57,7 @@ class ContextBatch(Batch):
     step_pairs: int  # their contexts
     rows_B: Tensor  # index of each question in the training or validation set
     retriever_BN: Tensor  # retriever scores, fp32; 0 for padding and where contexts are not weighted by them
+    teacher_BN: Tensor  # a teacher's scores, fp32; NaN where it gave none, and for padding
 
     @property
     def examples(self) -> int:

@@ -24,7 +24,7 @@ from tests.helpers.rerag_world import CROWD, generator, vary
 from tests.helpers.tolerances import fp32_tolerance
 from trainers.drrag import DrRagTrainer
 from trainers.drrag_losses import triple_loss
-from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
+from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, teacher_loss, token_loss
 from trainers.rerag_options import Abstention
 from trainers.rerag_validation import TEMPERATURES, QuestionScores, ReadAnswer, first_hit, score_questions, summarize
 from trainers.run import classification_metrics as figures
@@ -42,6 +42,7 @@ LOSSES: dict[str, Loss] = {
     "label pointwise": lambda r, a, m: label_loss(r, a > -LN2, m, "pointwise"),
     "label vocabulary": lambda r, a, m: label_loss(r, a > -LN2, m, "vocabulary", 0.125, a - F.softplus(r)),
     "label listwise": lambda r, a, m: label_loss(r, a > -LN2, m, "listwise"),
+    "teacher": lambda r, a, m: teacher_loss(r, torch.where(a < -20, torch.nan, a), m, 2.0),
 }
 SHIFT_FREE = [name for name in LOSSES if name not in ("tok", "label pointwise", "label vocabulary")]
 every_loss = pytest.mark.parametrize("name", LOSSES)
@@ -145,6 +146,8 @@ def brute(name: str, contexts: list[tuple[float, float]]) -> float:
     # three tokens: "true", "false" and another, whose logits are s, 0 and a
     spoken = [(log_softmax([s, 0.0, a])[0 if true else 1], true) for _, _, s, a, true in rows]
     relevant = sum(math.exp(p) for p, *_, true in rows if true)
+    known = [each for each in contexts if each[1] >= -20]
+    taught = [s for s, _ in known], [a / 2 for _, a in known]
     return {
         "gen marginal": -math.log(sum(math.exp(p + a) for p, _, _, a, _ in rows)),
         "gen per_context": -sum(p + a for p, _, _, a, _ in rows),
@@ -155,6 +158,7 @@ def brute(name: str, contexts: list[tuple[float, float]]) -> float:
         "label pointwise": sum(math.log1p(math.exp(-s if t else s)) / (1 if t else 8) for *_, s, _, t in rows)
         / len(rows),
         "label listwise": -math.log(relevant) if relevant else 0.0,
+        "teacher": sum(math.exp(q) * (q - p) for p, q in zip(*map(log_softmax, taught), strict=True)) if known else 0.0,
     }[name]
 
 
@@ -310,6 +314,22 @@ def test_a_question_without_a_true_context_gives_no_listwise_gradient() -> None:
     loss = label_loss(relevance, labels, real, "listwise")
     loss.sum().backward()
     assert loss.item() == 0
+    assert (relevance.grad == 0).all()
+
+
+def test_a_teachers_scores_count_over_the_temperature_and_only_where_there_are_some() -> None:
+    """P_RE = (1/4, 3/4) and Q = (3/4, 1/4) over the contexts with a score: KL = (3/4 - 1/4) ln 3."""
+    relevance, all3 = row(0, LN3, 7), torch.ones(1, 3, dtype=torch.bool)
+    teacher = row(2 * LN3, 0, math.nan)
+    assert teacher_loss(relevance, teacher, all3, 2.0).item() == pytest.approx(LN3 / 2)
+    assert teacher_loss(relevance, teacher + 5, all3, 2.0).item() == pytest.approx(LN3 / 2)
+    assert teacher_loss(
+        relevance, row(2 * LN3, 0, 9), torch.tensor([[True, True, False]]), 2.0
+    ).item() == pytest.approx(LN3 / 2)
+    relevance.requires_grad_()
+    silent = teacher_loss(relevance, row(math.nan, math.nan, math.nan), all3)
+    silent.sum().backward()
+    assert silent.item() == 0
     assert (relevance.grad == 0).all()
 
 

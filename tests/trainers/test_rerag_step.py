@@ -1,5 +1,6 @@
 """A step of RE-RAG: the contexts it is given, its loss and gradients against the plain formula, terms over ranks."""
 
+import json
 import random
 import re
 from collections import Counter
@@ -7,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn import functional as F
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from common.errors import UserError
+from common.errors import DataError, UserError
 from common.records import Passage, Question
 from datamodules.examples.context_augmentation import shape, substitute
 from datamodules.examples.context_sets import ContextBatch, pick_contexts, relevant, without_copies
@@ -215,6 +217,58 @@ def test_which_terms_there_are_and_what_they_weigh(rerag, options, expected) -> 
     assert loss.item() == model_close(weighted, sum(term.item() for term in terms.values()))
     assert module.shares["train/loss"] == loss
     assert len(module.shares) == 1 + len(terms)
+
+
+TAUGHT = Loss(label_weight=1.0, teacher_weight=2.0, teacher_temperature=0.5)
+
+
+def test_a_teachers_file_is_learned_and_the_other_contexts_keep_their_labels(rerag, tmp_path) -> None:
+    file, rows = tmp_path / "teacher.jsonl", fid_rows(12)
+    known = {(row["question"], ctx["text"].strip()): len(ctx["text"]) / 10 for row in rows for ctx in row["ctxs"][:2]}
+    file.write_text(
+        "".join(json.dumps({"query": q, "text": f"{t} ", "score": s}) + "\n" for (q, t), s in known.items())
+    )
+    module = rerag.trainer("bert", None, dropout=0.0, loss=TAUGHT)
+    data = rerag.data(module, rows, teacher=[str(file)])
+    assert data.audit["questions_with_a_teachers_scores"] == f"{len(data.questions)} of {len(data.questions)}"
+    assert str(file) in data.files
+    batch = next(iter(data.train_dataloader()))
+    drawn = [data._training_batches.drawn(0, row) for row in batch.rows_B.tolist()]
+    divergence = labelled = 0.0
+    with torch.no_grad():
+        terms, relevance_BN = module.losses(batch), module(batch).relevance_BN
+    for one, scores in zip(drawn, relevance_BN.tolist(), strict=True):
+        own = [known.get((one.question.text, passage.text)) for passage in one.passages]
+        taught = [place for place, score in enumerate(own) if score is not None]
+        assert 0 < len(taught) < len(own)
+        target, found = [torch.tensor([each[place] for place in taught]) for each in (own, scores)]
+        target, found = (target / 0.5).log_softmax(0), found.log_softmax(0)
+        divergence += float((target.exp() * (target - found)).sum())
+        for place in set(range(len(own))) - set(taught):
+            sign = 1 if one.labels[place] else -1
+            weight = 1 if one.labels[place] else TAUGHT.label_false_weight
+            labelled -= weight * float(F.logsigmoid(torch.tensor(sign * scores[place]))) / len(own)
+    assert terms["teacher"].item() == model_close(divergence / batch.step_questions)
+    assert terms["label"].item() == model_close(labelled / batch.step_questions)
+
+
+def test_a_teacher_that_teaches_nothing_is_refused(rerag, tmp_path) -> None:
+    file = tmp_path / "teacher.jsonl"
+    file.write_text('{"query": "another question", "passage_id": "p1", "score": "0.5"}\n')
+    with pytest.raises(DataError, match="no score belongs"):
+        rerag.data(rerag.trainer("bert", None, loss=TAUGHT), teacher=[str(file)])
+    for loss, teacher in ((Loss(label_weight=1.0), [str(file)]), (TAUGHT, None)):
+        with pytest.raises(UserError, match=r"data\.teacher and model\.loss\.teacher_weight"):
+            rerag.data(rerag.trainer("bert", None, loss=loss), teacher=teacher)
+    listwise = replace(TAUGHT, label_form="listwise")
+    frozen = {"generator": "t5", "optimizer": JointOptimizer(generator_learning_rate=0)}
+    for options, named in (
+        ({"loss": listwise}, "label_form"),
+        (frozen, "frozen"),
+        ({"estimator": None, "generator": "t5"}, "there is none"),
+    ):
+        with pytest.raises(UserError, match=named):
+            rerag.trainer(**{"estimator": "bert", "generator": None, "loss": TAUGHT, **options})
 
 
 @pytest.mark.numeric
