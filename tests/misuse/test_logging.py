@@ -5,6 +5,7 @@ W&B without a key or a server, missing packages, refused and stopped runs.
 
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -161,3 +162,18 @@ def test_tensorboard_logs_into_the_folder_of_the_run_and_a_validation_of_its_own
     assert "val/auc" in ended.out  # Lightning's table
     assert metrics(workplace) == before
     assert not (workplace / "checkpoints/tiny/wandb").exists()
+
+
+def test_validate_with_a_runs_own_config_measures_its_best_checkpoint(workplace) -> None:
+    fit(workplace, "--trainer.max_epochs", "1")
+    (measured,) = {row["val/auc"] for row in metrics(workplace) if "val/auc" in row}
+    own = ("train.py", "validate", "--config", "checkpoints/tiny/config.yaml")
+    ended = command(workplace, *own)
+    assert ended.code == 0, ended.err[-2000:]
+    assert "validating checkpoints/tiny/best.ckpt" in ended.out
+    (printed,) = re.findall(r"val/auc +([0-9.]+)", ended.out)
+    assert float(printed) == pytest.approx(measured, abs=1e-4)  # a new random head has another one
+    (workplace / "checkpoints/tiny/best.ckpt").unlink()
+    refused = command(workplace, *own)
+    assert refused.code == 66
+    assert "best.ckpt does not exist" in refused.err

@@ -143,6 +143,7 @@ class TrainCLI(LightningCLI):
         self.locks, self.given = locks, sys.argv[1:] if args is None else args
         words = [part for word in self.given for part in (word.split("=", 1) if word.startswith("--") else [word])]
         typed = dict(pairwise(words))
+        self._config_in = Path(typed.get("--config", "")).parent
         own = self.given[:1] == ["fit"] and {"--resume", "--config"} <= typed.keys() and "--name" not in typed
         if own:  # the config is the run's
             refuse_earlier_release(Path(typed["--config"]).parent)  # before options that have left are refused
@@ -236,6 +237,12 @@ class TrainCLI(LightningCLI):
                 raise MissingInputError(f"{folder} holds no checkpoint to validate: {cure}.")
         elif first and holds_run(folder) and folder.resolve() != Path(options.ckpt_path or "").resolve().parent:
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
+        elif not fits and options.ckpt_path is None and self._config_in.resolve() == folder.resolve():
+            # a run's own config builds the model that it started from
+            if not (best := folder / f"{options.checkpoint.filename}.ckpt").is_file():
+                raise MissingInputError(f"{best} does not exist: give --ckpt_path FILE, or --resume auto.")
+            options.ckpt_path = str(best)
+            rank_zero_only(partial(print, flush=True))(f"validating {best}")
         if options.ckpt_path:
             checkpoint = read_checkpoint(Path(options.ckpt_path), mmap=True)
             if fits and not holds_training(checkpoint):
