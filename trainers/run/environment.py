@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from datamodules.cache.content_digests import content_digest
+from datamodules.cache.content_digests import digest_of_all
 from datamodules.formats.file_kinds import rereadable
-from datamodules.formats.open_data import file_of
+from datamodules.formats.open_data import local_files
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("torch", "pytorch-lightning", "transformers", "tokenizers", "safetensors", "datasets", "wandb", "numpy")
@@ -51,8 +51,11 @@ def data_digests(paths: list[str], cache: str | None = None) -> dict[str, str]:
         paths: As the data module names them.
         cache: Where it remembers the digests of large files.
     """
-    files = {path: file_of(path)[0] for path in paths}
-    return {path: content_digest(rereadable(file), cache) if file.exists() else "hub" for path, file in files.items()}
+    files = {path: local_files(path) for path in paths}
+    return {
+        path: digest_of_all([*map(rereadable, own)], cache) if all(each.exists() for each in own) else "hub"
+        for path, own in files.items()
+    }
 
 
 def hardware() -> dict[str, Any]:
