@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256 as sha256_of
 from pathlib import Path
@@ -13,12 +12,6 @@ from common.files import sha256, write_json
 SMALL_BYTES = 32 << 20  # of files: less is quicker to read again than to look after
 DIGESTS = "digests"  # folder in a cache
 SETTLED_SECONDS = 2.0  # a file that changed this shortly before it was read may change again within a tick of its clock
-
-
-def digest_of_all(files: Sequence[Path], cache: str | None) -> str:
-    """`content_digest` of one file; of several one digest of theirs."""
-    each = [content_digest(file, cache) for file in files]
-    return each[0] if len(each) == 1 else sha256_of(" ".join(each).encode()).hexdigest()
 
 
 def content_digest(file: Path, cache: str | None) -> str:

@@ -56,12 +56,9 @@ def at_least(min_grade: int | None, questions: Iterable[Question]) -> Iterator[Q
     What has no grade has the grade 1. Lower grades stay in `Gold.grades`.
     """
     for question in questions:
-        if min_grade is None:
-            yield question
-            continue
         grades = dict(question.gold.grades)
         support, ids = (
-            tuple(id_ for id_ in gold if grades.get(id_, 1) >= min_grade)
+            tuple(id_ for id_ in gold if grades.get(id_, 1) >= (min_grade or 0))
             for gold in (question.support, question.gold.corpus_ids)
         )
         yield replace(question, support=support, gold=replace(question.gold, corpus_ids=ids))

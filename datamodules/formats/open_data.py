@@ -22,7 +22,7 @@ from datamodules.formats.csv_rows import csv_rows, is_table
 from datamodules.formats.file_kinds import OtherKindError, is_parquet, opened, rereadable
 from datamodules.formats.json_stream import TruncatedError, json_values
 from datamodules.formats.row_fields import json_name
-from datamodules.formats.trec import CORPUS, cell_rows, judged_files, judged_rows, packed, topics
+from datamodules.formats.trec import CORPUS, cell_rows, judged_files, judged_rows, topics
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -78,8 +78,6 @@ def cells_of(path: Path) -> Iterator[tuple[str, dict]]:
     Raises:
         MissingInputError, DataError: As `rows`.
     """
-    if not path.exists():
-        raise MissingInputError(f"{path} does not exist: give a file.")
     return _objects(str(path), cell_rows(path))
 
 
@@ -140,8 +138,8 @@ def _existing(source: str) -> tuple[Path, str | None]:
 def file_of(source: str) -> tuple[Path, str | None]:
     """The path of a local source, of a folder of BEIR its corpus, and its split; None without one."""
     path, (name, _, split) = Path(source), source.rpartition(":")
-    if path.is_dir() and packed(path / CORPUS).is_file():
-        return packed(path / CORPUS), None
+    if (path / CORPUS).is_file():
+        return path / CORPUS, None
     return (Path(name), split) if name and split and not path.exists() and Path(name).is_file() else (path, None)
 
 

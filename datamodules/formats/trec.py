@@ -1,6 +1,7 @@
 """TREC's files, qrels and runs, and queries beside their qrels as BEIR has them.  Standard library only."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -29,28 +30,18 @@ def judged_files(source: str) -> tuple[Path, Path] | None:
     name, _, split = source.rpartition(":")
     if not name or Path(source).exists():
         return None
-    folder = Path(name)
-    if not (queries := packed(folder / QUERIES)).is_file():
-        return (folder, Path(split)) if folder.is_file() and Path(split).is_file() else None
-    if not (qrels := packed(folder / QRELS / f"{split}.tsv")).is_file():
-        known = sorted(file.name.partition(".tsv")[0] for file in (folder / QRELS).glob("*.tsv*"))
-        raise MissingInputError(
-            f"{source}: {folder / QRELS} has no split {split!r}; it has: {', '.join(known) or 'none'}."
-        )
+    if not (queries := Path(name, QUERIES)).is_file():
+        return (Path(name), Path(split)) if Path(name).is_file() and Path(split).is_file() else None
+    if not (qrels := Path(name, QRELS, f"{split}.tsv")).is_file():
+        known = ", ".join(sorted(file.stem for file in qrels.parent.glob("*.tsv")))
+        raise MissingInputError(f"{source}: {qrels.parent} has no split {split!r}; it has: {known or 'none'}.")
     return queries, qrels
 
 
 def corpus_beside(source: str) -> str | None:
     """The corpus in the folder of BEIR whose split a source names; None without one."""
-    files = judged_files(source)
-    corpus = packed(files[0].parent / CORPUS) if files else None
+    corpus = files[0].with_name(CORPUS) if (files := judged_files(source)) else None
     return str(corpus) if corpus is not None and corpus.is_file() else None
-
-
-def packed(path: Path) -> Path:
-    """The file, or its gzip'd form where only that is there."""
-    other = path.with_name(f"{path.name}.gz")
-    return other if other.is_file() and not path.exists() else path
 
 
 def cell_rows(path: Path) -> Iterator[tuple[str, dict]]:
@@ -73,10 +64,8 @@ def topics(lines: Cells) -> Iterator[tuple[str, dict]]:
             yield place, {"_id": id_, "text": " ".join(text)}
 
 
-def read_qrels(qrels: str, lines: Cells) -> dict[str, dict[str, float]]:
-    """The grade of each judged document, by query.
-
-    Of several grades of a document the highest counts.
+def read_qrels(qrels: str, lines: Cells) -> dict[str, dict[str, str]]:
+    """The grade of each judged document, by query; of several grades of a document the last.
 
     Args:
         qrels: The file's name.
@@ -85,20 +74,18 @@ def read_qrels(qrels: str, lines: Cells) -> dict[str, dict[str, float]]:
     Raises:
         DataError: If a line is none of these, or an id has a blank; names it.
     """
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, str]] = {}
     for number, (place, row) in enumerate(lines):
         cells = row[CELLS]
-        grade = _number(cells[-1])
         if not number and cells[0].lower() in _HEADERS:
             continue
-        if len(cells) not in (3, 4) or not math.isfinite(grade):
+        if len(cells) not in (3, 4) or not re.fullmatch(r"-?\d+(\.\d+)?", cells[-1]):
             raise DataError(
                 f"{qrels}, {place}: {' '.join(cells)[:60]!r} is no judgement: a line is `query document grade`, or "
                 "`query iteration document grade`."
             )
         query, document = (clean(check_id(id_, f"{qrels}, {place}")) for id_ in (cells[0], cells[-2]))
-        own = found.setdefault(query, {})
-        own[document] = max(grade, own.get(document, grade))
+        found.setdefault(query, {})[document] = cells[-1]
     return found
 
 
@@ -108,26 +95,26 @@ def judged_rows(source: str, queries: Cells, qrels: str, lines: Cells) -> Iterat
     Queries without judgements, which are of other splits, are counted in one line.
 
     Raises:
-        DataError: As `read_qrels`; if a query is there twice, or none is judged.
+        DataError: As `read_qrels`; if none of the queries is judged.
     """
-    judgements = read_qrels(qrels, lines)
-    absent, others = dict(judgements), 0
+    judgements, known, others = read_qrels(qrels, lines), set[str](), 0
     for place, row in queries:
         id_ = clean(str(row.get("_id", "")))
-        others += id_ not in judgements
         if id_ in judgements:
-            if absent.pop(id_, None) is None:
-                raise DataError(f"{source}, {place}: the query {id_!r} is there twice.")
+            known.add(id_)
             yield place, {"_id": id_, "text": row.get("text"), QRELS: judgements[id_]}
-    if len(absent) == len(judgements):
+        else:
+            others += 1
+    if not known:
         raise DataError(
             f"{source}: none of its queries has a judgement in {qrels}, which judges others, such as "
             f"{next(iter(judgements), 'none')!r}: give the qrels of these queries."
         )
     if others:
         say_once(f"{source}: {others:,} queries without a judgement in {qrels} are not asked.")
-    for id_, own in absent.items():
-        yield f"query {id_} of {qrels}", {"_id": id_, "text": None, QRELS: own}
+    for id_ in judgements:
+        if id_ not in known:
+            yield f"query {id_} of {qrels}", {"_id": id_, "text": None, QRELS: judgements[id_]}
 
 
 def read_run(run: str, lines: Cells) -> tuple[dict[str, dict[str, float]], list[str]]:
@@ -144,28 +131,24 @@ def read_run(run: str, lines: Cells) -> tuple[dict[str, dict[str, float]], list[
     """
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for place, row in lines:
-        cells = row[CELLS]
-        rank, score = (_number(cell) for cell in cells[3:5]) if len(cells) == 6 else (math.nan, 0.0)
-        if math.isnan(rank):
-            raise DataError(
-                f"{run}, {place}: {' '.join(cells)[:60]!r} is no line of a run, `query Q0 document rank score tag`."
-            )
-        if not math.isfinite(score):
-            raise DataError(f"{run}, {place}: the score {cells[4]!r} is no finite number.")
-        own, document = found.setdefault(clean(cells[0]), {}), clean(cells[2])
+        try:
+            query, _, document, rank, score, _ = row[CELLS]
+            order = -float(score), float(rank)
+        except ValueError as error:
+            shown = " ".join(row[CELLS])[:60]
+            raise DataError(f"{run}, {place}: {shown!r} is not `query Q0 document rank score tag`.") from error
+        if not math.isfinite(order[0]):
+            raise DataError(f"{run}, {place}: the score {score!r} is no finite number.")
+        own = found.setdefault(clean(query), {})
         if document in own:
-            raise DataError(f"{run}, {place}: the document {document!r} is there twice for the query {cells[0]!r}.")
-        own[document] = -score, rank
-    told, ranked = [], {}
-    for query, own in found.items():
-        ranked[query] = {document: -own[document][0] for document in sorted(own, key=lambda each: own[each])}
-    tied = sum(len(set(each.values())) < len(each) for each in ranked.values())
-    other = sum([*each] != sorted(each, key=lambda one, of=found[query]: of[one][1]) for query, each in ranked.items())
-    if tied:
-        told.append(f"{tied:,} queries have equal scores, of which the rank decides")
-    if other:
-        told.append(f"the ranks of {other:,} queries contradict their scores, which decide")
-    return ranked, told
+            raise DataError(f"{run}, {place}: the document {document!r} is there twice for the query {query!r}.")
+        own[clean(document)] = order
+    ranked = {query: {one: -own[one][0] for one in sorted(own, key=own.__getitem__)} for query, own in found.items()}
+    tied = sum(len({*own.values()}) < len(own) for own in ranked.values())
+    by_rank = ((own, sorted(own, key=lambda one, own=own: own[one][1])) for own in found.values())
+    other = sum([*each] != order for each, (_, order) in zip(ranked.values(), by_rank, strict=True))
+    told = {"equal scores, of which the rank decides": tied, "ranks that contradict the scores, which decide": other}
+    return ranked, [f"{count:,} queries have {what}" for what, count in told.items() if count]
 
 
 def check_id(id_: str, whose: str) -> str:
@@ -173,14 +156,6 @@ def check_id(id_: str, whose: str) -> str:
     if len(id_.split()) != 1:
         raise DataError(f"{whose}: the id {id_!r} has a blank or is empty, which no file of TREC can hold.")
     return id_
-
-
-def _number(text: str) -> float:
-    """NaN for what is no number."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 @cache

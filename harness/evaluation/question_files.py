@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from harness.interfaces import System
 
 Gold = Literal["auto", "file", "index"]
-BEIR = "beir"  # the layout of questions with qrels
 MissingGold = Literal["left_out", "missed"]  # what of a question some of whose gold passages are not in the index
 
 
@@ -63,17 +62,12 @@ class QuestionFiles:
     strict: bool = False
 
     @property
-    def missed(self) -> bool:
-        """Whether gold passages outside the index count as missed."""
-        return self.missing_gold == "missed" or (self.missing_gold is None and self.layout == BEIR)
-
-    @property
     def sources(self) -> list[str]:
         """The files, as `datamodules.formats.reading.read_questions` takes them."""
         return [self.questions] if isinstance(self.questions, str) else self.questions
 
     def recognized(self) -> "QuestionFiles":
-        """The files with the name of their layout, where it is to be recognized and is the same for all.
+        """The files with the name of their layout, where it is to be recognized and is the same for all, and defaults.
 
         Raises:
             UserError: If the layout is unknown, no file is named, or `missing_gold` does nothing.
@@ -85,10 +79,12 @@ class QuestionFiles:
         check_layout(self.layout, questions=True)
         if not self.questions:
             raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
-        if self.layout != AUTO:
-            return self
-        known = {name_of(layout_of(AUTO, source, questions=True)) for source in self.sources}
-        return replace(self, layout=known.pop()) if len(known) == 1 else self
+        layout = self.layout
+        if layout == AUTO:
+            known = {name_of(layout_of(AUTO, source, questions=True)) for source in self.sources}
+            layout = known.pop() if len(known) == 1 else layout
+        missing = self.missing_gold or ("missed" if layout == "beir" else "left_out")
+        return replace(self, layout=layout, missing_gold=missing)
 
     @property
     def name(self) -> str:
@@ -128,7 +124,7 @@ class QuestionFiles:
         facts: list[str] = []
         gold = self.gold if self.gold != "auto" else "index" if any(each.gold.corpus_ids for each in loaded) else "file"
         if gold == "index":
-            usable, facts = with_gold_in_index(system, loaded, self.missed)
+            usable, facts = with_gold_in_index(system, loaded, self.missing_gold == "missed")
         else:
             usable = [
                 q
@@ -171,7 +167,7 @@ class QuestionFiles:
             "sha256": _one_or_all(hashes),
             "asked": read,
             "measured": measured,
-            **({"gold": self.gold, "missing_gold": self.missing_gold or "left_out"} if self.gold == "index" else {}),
+            **({"gold": self.gold, "missing_gold": self.missing_gold} if self.gold == "index" else {}),
             **({"min_grade": self.min_grade} if self.min_grade else {}),
             **({"exclude_self": True} if self.exclude_self else {}),
         }

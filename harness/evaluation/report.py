@@ -71,7 +71,7 @@ def write_report(
         *script_facts(measured.questions, settings.normalization),
         *measured.findings.facts,
         *measured.judged.facts,
-        *filter(None, [write_trec(folder, measured.questions, measured.answers)]),
+        *write_trec(folder, measured.questions, measured.answers),
         f"bootstrap: {settings.bootstrap.resamples:,} resamples, seed {settings.bootstrap.seed}; "
         f"total time {measured.seconds:.0f} s",
     ]

@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import DataError
 from common.files import write_text
 from common.records import Answer, Passage, Question, clean
-from datamodules.formats.trec import check_id
 from harness.evaluation.gold_in_index import ABSENT
 
 RUN, QRELS = "run.trec", "qrels.trec"
@@ -37,43 +35,32 @@ def trec_scores(
     """
     import ir_measures
 
-    names = measure_names(min_grade)
+    names, documents = measure_names(min_grade), documents_of(questions, answers)
     scores = {name: np.full(len(questions), np.nan) for name in names}
-    documents = documents_of(questions, answers)
     qrels = {str(place): each for place, one in enumerate(questions) if (each := judgements(one, documents))}
-    if any(not float(grade).is_integer() for each in qrels.values() for grade in each.values()):
-        return scores
-    whole = {place: {id_: int(grade) for id_, grade in each.items()} for place, each in qrels.items()}
-    run = {place: each for place in whole if (each := ranking(answers[int(place)], documents))}
-    for each in ir_measures.iter_calc([*map(ir_measures.parse_measure, names)], whole, run):
-        scores[str(each.measure)][int(each.query_id)] = each.value
+    if all(float(grade).is_integer() for each in qrels.values() for grade in each.values()):
+        whole = {place: {id_: int(grade) for id_, grade in each.items()} for place, each in qrels.items()}
+        run = {place: each for place in whole if (each := ranking(answers[int(place)], documents))}
+        for each in ir_measures.iter_calc([*map(ir_measures.parse_measure, names)], whole, run):
+            scores[str(each.measure)][int(each.query_id)] = each.value
     return scores
 
 
-def write_trec(folder: Path, questions: Sequence[Question], answers: Sequence[Answer]) -> str:
-    """Write `run.trec` and `qrels.trec`; returns a line where an id that their lines cannot hold prevents it.
-
-    Args:
-        folder: Exists already.
-        questions: The questions.
-        answers: To each of them.
-    """
+def write_trec(folder: Path, questions: Sequence[Question], answers: Sequence[Answer]) -> list[str]:
+    """Write `run.trec` and `qrels.trec`; returns a line where an id that their lines cannot hold prevents it."""
     documents = documents_of(questions, answers)
-    run, qrels, asked = list[str](), list[str](), set[str]()
-    try:
-        for question, answer in zip(questions, answers, strict=True):
-            if check_id(question.id, "a question") in asked:
-                raise DataError(f"several questions have the id {question.id!r}.")
-            asked.add(question.id)
-            for rank, (id_, score) in enumerate(ranking(answer, documents).items(), 1):
-                run.append(f"{question.id} Q0 {check_id(id_, 'a passage')} {rank} {score:.9g} {TAG}\n")
-            for id_, grade in judgements(question, documents).items():
-                qrels.append(f"{question.id} 0 {check_id(id_, 'a passage')} {grade:g}\n")
-    except DataError as error:
-        return f"{RUN} is not written: {error}"
-    write_text(folder / RUN, "".join(run))
-    write_text(folder / QRELS, "".join(qrels))
-    return ""
+    run, qrels = list[tuple[str, ...]](), list[tuple[str, ...]]()
+    for question, answer in zip(questions, answers, strict=True):
+        for rank, (id_, score) in enumerate(ranking(answer, documents).items(), 1):
+            run.append((question.id, "Q0", id_, str(rank), f"{score:.9g}", TAG))
+        qrels += [(question.id, "0", id_, f"{grade:g}") for id_, grade in judgements(question, documents).items()]
+    if blank := next((cell for row in (*run, *qrels) for cell in row if len(cell.split()) != 1), ""):
+        return [f"{RUN} is not written: the id {blank!r} has a blank, which no file of TREC can hold"]
+    if len({question.id for question in questions}) < len(questions):
+        return [f"{RUN} is not written: several questions have one id"]
+    for name, rows in ((RUN, run), (QRELS, qrels)):
+        write_text(folder / name, "".join(f"{' '.join(row)}\n" for row in rows))
+    return []
 
 
 def documents_of(questions: Sequence[Question], answers: Sequence[Answer]) -> Documents:
@@ -92,16 +79,13 @@ def own_ids(passage: Passage) -> list[str]:
 
 def judgements(question: Question, documents: Documents) -> dict[str, float]:
     """The grade of each judged document, 1 of a gold passage without one; none if the file ships not all gold."""
-    if question.gold.titles:
-        return {}
-    graded, found = dict(question.gold.grades), dict[str, float]()
-    for id_, grade in graded.items():
-        found |= dict.fromkeys(documents.get(id_, [id_]), grade)
+    graded = dict(question.gold.grades)
+    found = {each: grade for id_, grade in graded.items() for each in documents.get(id_, [id_])}
     for id_ in question.support:
         known = documents.get(id_, [])
-        if not any(each in found for each in known) and clean(id_.removeprefix(f"{ABSENT}id ")) not in graded:
+        if found.keys().isdisjoint(known) and clean(id_.removeprefix(f"{ABSENT}id ")) not in graded:
             found |= dict.fromkeys(known or ["_".join(id_.split())], 1.0)
-    return found
+    return {} if question.gold.titles else found
 
 
 def ranking(answer: Answer, documents: Documents) -> dict[str, float]:
@@ -109,11 +93,11 @@ def ranking(answer: Answer, documents: Documents) -> dict[str, float]:
 
     The order decides: a score that is not below the one before it is lowered, so that no tool's rule for ties matters.
     """
-    hits = [(id_, hit.score) for hit in answer.evidence for id_ in own_ids(hit.passage) or documents[hit.passage.id]]
     found, last = dict[str, float](), np.float32(np.inf)
-    for id_, score in hits:
-        if id_ not in found:
-            value = np.float32(np.clip(score, -GREATEST, GREATEST))
-            last = value if value < last else np.nextafter(last, np.float32(-np.inf))
-            found[id_] = float(last)
+    for hit in answer.evidence:
+        for id_ in own_ids(hit.passage) or documents[hit.passage.id]:
+            if id_ not in found:
+                value = np.float32(np.clip(hit.score, -GREATEST, GREATEST))
+                last = value if value < last else np.nextafter(last, np.float32(-np.inf))
+                found[id_] = float(last)
     return found

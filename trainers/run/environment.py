@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from datamodules.cache.content_digests import digest_of_all
+from datamodules.cache.content_digests import content_digest
 from datamodules.formats.file_kinds import rereadable
 from datamodules.formats.open_data import local_files
 
@@ -45,17 +45,15 @@ def file_digests(data: Any) -> dict[str, str]:
 
 
 def data_digests(paths: list[str], cache: str | None = None) -> dict[str, str]:
-    """sha256 of each local file, of `FILE:SPLIT` the whole file; "hub" for a hub data set.
+    """sha256 of each local file, of `FILE:SPLIT` the whole file, of judged queries both; "hub" for a hub data set.
 
     Args:
         paths: As the data module names them.
         cache: Where it remembers the digests of large files.
     """
-    files = {path: local_files(path) for path in paths}
-    return {
-        path: digest_of_all([*map(rereadable, own)], cache) if all(each.exists() for each in own) else "hub"
-        for path, own in files.items()
-    }
+    named = [(path, local_files(path)) for path in paths]
+    files = {path if own == [file] else str(file): file for path, own in named for file in own}
+    return {path: content_digest(rereadable(file), cache) if file.exists() else "hub" for path, file in files.items()}
 
 
 def hardware() -> dict[str, Any]:

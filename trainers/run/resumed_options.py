@@ -18,10 +18,10 @@ from jsonargparse import ArgumentError
 from common.command_line import in_one_line
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import read_json
-from datamodules.cache.content_digests import content_digest, digest_of_all
+from datamodules.cache.content_digests import content_digest
 from datamodules.cache.record_cache import DEFAULT
 from datamodules.formats.file_kinds import rereadable
-from datamodules.formats.open_data import file_of, local_files
+from datamodules.formats.open_data import file_of
 from models.pretrained import resolve
 from models.serving_manifest import MANIFEST
 
@@ -208,9 +208,7 @@ def _told(option: str, old: Any, new: Any) -> str:
 def _digest(name: str) -> str | None:
     """The sha256 of the file or folder of a name; None if it names none, or one that cannot be read."""
     with suppress(OSError, ValueError, MissingInputError, ArtifactError):  # also of a text that is no path
-        path, *further = (each.expanduser() for each in local_files(name))
-        if further:
-            return digest_of_all([path, *further], DEFAULT)
+        path = file_of(name)[0].expanduser()
         if not path.exists() and _HUB_ID.fullmatch(name):
             path = resolve(name)
         if path.is_dir():

@@ -18,20 +18,19 @@ def question(row: Row) -> Question:
     Raises:
         DataError: If a field is missing or of the wrong type.
     """
-    text = fields.filled_text(row, "question|query")
-    gold, *others = (
-        [_passage(item) for item in fields.optional_objects(row, field)]
-        for field in (REQUIRED_FIELDS[1], *CONSISTENT_FIELDS[1:])
-    )
+    text, gold = fields.filled_text(row, "question|query"), _passages(row, REQUIRED_FIELDS[1])
     return Question(
         id=fields.id_or_hash(row, "query_id|id", text),
         text=text,
         answers=fields.answers(fields.optional_texts(row, "answers")),
-        passages=fields.distinct_passages(sum(others, gold)),
-        support=tuple(dict.fromkeys(passage.id for passage in gold if passage.text)),
+        passages=fields.distinct_passages(sum((_passages(row, field) for field in CONSISTENT_FIELDS[1:]), gold)),
+        support=tuple(dict.fromkeys(passage.id for passage in gold)),
     )
 
 
-def _passage(item: Row) -> Passage:
-    own, _ = fields.corpus_id(item, "passage_id|psg_id|docid|id")
-    return Passage.of(fields.optional_text(item, "title"), fields.text_or_empty(item, "text"), corpus_id=own)
+def _passages(row: Row, field: str) -> list[Passage]:
+    found = []
+    for each in fields.optional_objects(row, field):
+        own, _ = fields.corpus_id(each, "passage_id|psg_id|docid|id")
+        found.append(Passage.of(fields.optional_text(each, "title"), fields.text(each, "text"), corpus_id=own))
+    return found

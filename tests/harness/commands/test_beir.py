@@ -127,7 +127,7 @@ def test_ties_and_contradicting_ranks(place: Path) -> None:
     check_figures(place, "tied")
     text = (place / "tied/report.md").read_text()
     assert "queries have equal scores, of which the rank decides" in text
-    assert "contradict their scores, which decide" in text
+    assert "ranks that contradict the scores, which decide" in text
     assert "1 of its queries are not asked, such as 'other'" in text
     assert "documents are not in beir/corpus.jsonl, such as 'unknown'" in text
     written = [line.split() for line in (place / "tied/run.trec").read_text().splitlines()]
@@ -143,7 +143,7 @@ def test_a_reranker_is_trained_on_a_split(place: Path, checkpoints: dict[str, Pa
     data = ("--data.train", "[{path: beir:train, min_grade: 1}]", "--data.validation_fraction", "0.3")
     done(place, "train.py", *recipe, *tiny, *data, "--data.questions_per_step", "4")
     digests = json.loads((place / "checkpoints/beir/env.json").read_text())["data"]
-    assert {*digests} == {"beir:train", "beir/corpus.jsonl"}
+    assert {*digests} == {"beir/queries.jsonl", "beir/qrels/train.tsv", "beir/corpus.jsonl"}
     options = ("serving", "checkpoints/beir/serving"), ("retriever", "configs/parts/bm25.yaml"), ("contexts", "10")
     typed = [word for name, value in options for word in (f"--system.init_args.{name}", value)]
     trained = ("--config", "configs/infer/rerag.yaml", "--index_root", "indexes/own", "--studies", "false", *typed)
@@ -171,15 +171,15 @@ RUNS = [
     (RUN * 2, 65, "bad.trec, line 2: the document '1/d' is there twice for the query 'q1-0'"),
     (RUN.replace("2.5", "nan"), 65, "line 1: the score 'nan' is no finite number"),
     (RUN.replace("2.5", "-inf"), 65, "the score '-inf' is no finite number"),
-    (RUN.replace("x\n", "\n"), 65, "is no line of a run, `query Q0 document rank score tag`"),
-    (RUN.replace(" 1 ", " first "), 65, "is no line of a run"),
+    (RUN.replace("x\n", "\n"), 65, "line 1: 'q1-0 Q0 1/d 1 2.5' is not `query Q0 document rank score tag`"),
+    (RUN.replace(" 1 ", " first "), 65, "is not `query Q0 document rank score tag`"),
     (RUN.replace("q1-0", "q0-0"), 65, "has none of the 24 questions, but others, such as 'q0-0'"),
     (RUN, 65, "none of its 1 documents is in beir/corpus.jsonl"),
     ("", 65, "bad.trec is empty"),
 ]
 PAIRS = [
     ("q1-0 0 d\n", 65, "'q1-0 0 d' is no judgement"),
-    ("q1-0 0 d high\nq1-0 0 d high\n", 65, "line 2: 'q1-0 0 d high' is no judgement"),
+    ("q1-0 0 d high\n", 65, "bad.txt, line 1: 'q1-0 0 d high' is no judgement"),
     ("q1-0\td e\t1\n", 65, "line 1: the id 'd e' has a blank or is empty"),
     ("q9 0 d 1\n", 65, "none of its queries has a judgement in bad.txt, which judges others, such as 'q9'"),
     ("q1-0 0 d 1\n", 65, "None of the 1 judged passages, such as 'd', is in indexes/own/bm25"),
@@ -187,9 +187,13 @@ PAIRS = [
 LINES = [
     (("--run", "no.trec", *BM25, *TEST), 2, "Give one of a system"),
     (TEST, 2, "Give one of a system"),
-    ((*BM25, "--corpus", "beir", *TEST), 2, "--corpus is of the documents of --run"),
-    (("--run", "no.trec", "--questions", "topics.tsv"), 2, "--run needs the corpus of its documents"),
-    (("--run", "no.trec", *TEST), 66, "no.trec does not exist"),
+    ((*BM25, "--corpus", "beir", *TEST), 2, "--corpus FILE is of the documents of --run FILE: give both"),
+    (
+        ("--run", "no.trec", "--questions", "topics.tsv"),
+        2,
+        "--corpus FILE is of the documents of --run FILE: give both",
+    ),
+    (("--run", "no.trec", *TEST), 66, "no.trec cannot be read: No such file"),
     ((*BM25, "--questions", "beir:dev"), 66, "beir/qrels has no split 'dev'; it has: test, train"),
     ((*BM25, "--questions", "beir"), 2, "beir is a folder: of one of BEIR name the split too, as beir:test"),
 ]
@@ -223,8 +227,8 @@ def test_scores_fall_in_float32_and_ids_are_those_of_the_corpus(tmp_path: Path) 
     assert [*found] == ["a", "b", "c", "d"]
     assert (np.diff(np.array([*found.values()], np.float32)) < 0).all()
     assert judgements(asked, {}) == {"a": 1.0, "c": 3.0, "z": 0.0}
-    line = write_trec(tmp_path, [asked], [Answer("q 1", "", evidence)])
-    assert line.startswith("run.trec is not written: a question: the id 'q 1' has a blank")
+    (line,) = write_trec(tmp_path, [asked], [Answer("q 1", "", evidence)])
+    assert line.startswith("run.trec is not written: the id 'q 1' has a blank")
     assert not [*tmp_path.iterdir()]
     scores = trec_scores([asked, Question("r", "?")], [Answer("q 1", "", evidence)] * 2)
     assert [scores["R@100"][0], scores["RR@10"][0]] == [1.0, 1.0]
