@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    out: Path,
-    system: System | None = None,
-    study: dict[str, Any] | None = None,
-    studies: bool = True,
-    **shared: Any,
+    system: System, out: Path, study: dict[str, Any] | None = None, studies: bool = True, **shared: Any
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -42,8 +38,8 @@ def evaluate(
     differences to the first, and one folder per system.
 
     Args:
-        out: Folder for the report; an earlier report there is replaced.
         system: The system; --run FILE scores another program's run in its place.
+        out: Folder for the report; an earlier report there is replaced.
         study: Options of the study of the system's own paper, such as --study.rows '[QDC,CFS]'; an unknown one lists
             all.
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and
@@ -51,7 +47,6 @@ def evaluate(
         shared: See `files_and_settings`.
     """
     files, settings = files_and_settings(out, **shared)
-    assert system is not None  # the command line has made one of --run
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build
 

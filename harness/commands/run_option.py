@@ -12,9 +12,11 @@ CORPUS = "With --run, the corpus of its documents; null: of a folder of BEIR the
 
 def add_run(parser: Any) -> None:
     """Give the jsonargparse parser of `evaluate` the options."""
-    if any(action.dest == "studies" for action in parser._actions):
+    known = {action.dest: action for action in parser._actions}
+    if "studies" in known:
         parser.add_argument("--run", type=Path | None, default=None, help=RUN)
         parser.add_argument("--corpus", type=str | None, default=None, help=CORPUS)
+        known["system"].required = False  # `move_to_system` makes one
 
 
 def move_to_system(options: Any) -> None:
