@@ -16,6 +16,7 @@ Training data are rewrites that it writes, mined hard negatives, labels of words
     python infer.py mcp --config configs/infer/drrag.yaml
     python infer.py evaluate --config configs/infer/drrag.yaml --questions dev.json --out reports/hotpotqa
     python infer.py evaluate --config a.yaml --config b.yaml --questions dev.json --out reports/compared
+    python infer.py evaluate --run bm25.trec --questions beir/scifact:test --out reports/bm25
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
     python infer.py export --form merged --serving checkpoints/dmqr-rrr-hotpot/serving --out exports/rewriter
     python infer.py ask --system.help harness.systems.drrag.DrRag
@@ -51,6 +52,7 @@ from harness.commands.index import index
 from harness.commands.label import label
 from harness.commands.llm_option import add_llm, move_to_reader
 from harness.commands.mine import mine
+from harness.commands.run_option import add_run, move_to_system
 from harness.commands.score import score
 from harness.commands.serve import mcp, serve
 from harness.commands.tune import tune
@@ -70,10 +72,11 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     alone = True  # else one of several systems, of which another may use a root
 
     def add_function_arguments(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a command's options, the roots of its paths, and `--llm` to one of a system."""
+        """Add a command's options, the roots of its paths, `--llm` to one of a system, and `--run` to evaluate."""
         added = super().add_function_arguments(*args, **kwargs)
         add_roots(self)
         add_llm(self)
+        add_run(self)
         return added
 
     def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
@@ -84,6 +87,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
             for root in ROOTS:  # they stand in the paths
                 namespace[command].pop(root)
             refuse_null_groups(vars(namespace[command]))
+            move_to_system(namespace[command])
             move_to_reader(namespace[command])
         return super().instantiate(namespace, *args, **kwargs)
 

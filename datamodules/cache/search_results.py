@@ -66,6 +66,7 @@ class SearchResults:
         given = ["--retriever", self._search.retriever, "--index_root", self._search.index_root]
         given += ["--questions", source.path, "--layout", source.layout, "--out", out]
         given += [] if source.corpus is None else ["--corpus", source.corpus]
+        given += ["--min_grade", str(source.min_grade)] if source.min_grade else []
         given += ["--limit", str(source.limit)] if self._command == "label" and source.limit else []
         return [self._command, *given]
 

@@ -68,7 +68,7 @@ def are_stored(sources: Sequence[QuestionDataFile], cache: str | None) -> bool:
 
 
 def _stored(sources: Sequence[QuestionDataFile], cache: str | None, what: str) -> CachedRecords:
-    key = [[source.layout, part_of(source.path), source.limit, source.corpus is not None] for source in sources]
+    key = [[each.layout, part_of(each.path), each.limit, each.corpus is not None, each.min_grade] for each in sources]
 
     def write(writer: RecordWriter) -> list[list[object]]:
         counts = RowCounts()

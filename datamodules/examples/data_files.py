@@ -10,6 +10,7 @@ from common.validation_split import validation_shares
 from datamodules.formats.gold_in_corpus import read_questions_with_gold
 from datamodules.formats.recognition import AUTO, check_layout
 from datamodules.formats.row_counts import IN_EARLIER_FILE, REPEATED_ID, REPEATED_QUESTION, RowCounts
+from datamodules.formats.trec import corpus_beside
 
 Example = TypeVar("Example")
 
@@ -19,8 +20,8 @@ class DataFile:
     """An input file and its layout.
 
     Args:
-        path: The file (JSON, JSON Lines, CSV, TSV, Parquet, packed or not), FILE:SPLIT, or a Hugging Face data set as
-            hf:<id>[:<config>]:<split>.
+        path: The file (JSON, JSON Lines, CSV, TSV, Parquet, packed or not), FILE:SPLIT, FOLDER:SPLIT of BEIR,
+            QUERIES:QRELS, or a Hugging Face data set as hf:<id>[:<config>]:<split>.
         layout: Layout of the file, e.g. hotpotqa, musique, fid, questions; auto: by the fields of its first row.
         limit: Read only this many rows from the start, empty ones included; all when None.
         dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
@@ -39,13 +40,16 @@ class QuestionDataFile(DataFile):
     """An input file of questions with gold passages.
 
     Args:
-        corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids.
+        corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids; null: of a folder
+            of BEIR the corpus in it.
+        min_grade: Lowest grade of a gold passage, where the file grades them; null: all above 0.
 
     Raises:
         UserError: If the layout is unknown, or a corpus.
     """
 
     corpus: str | None = None
+    min_grade: PositiveInt | None = None
 
     def __post_init__(self) -> None:
         check_layout(self.layout, questions=True)
@@ -55,12 +59,17 @@ class QuestionDataFile(DataFile):
 
         Raises as `read_questions_with_gold`.
         """
-        return read_questions_with_gold(self.layout, self.path, self.limit, self.corpus, counts)
+        return read_questions_with_gold(self.layout, self.path, self.limit, self.corpus, counts, self.min_grade)
 
 
 def paths_of(sources: Sequence[QuestionDataFile]) -> list[str]:
     """Paths of the files that hold the questions and their gold passages."""
-    return [path for source in sources for path in (source.path, source.corpus) if path is not None]
+    return [
+        path
+        for source in sources
+        for path in (source.path, source.corpus or corpus_beside(source.path))
+        if path is not None
+    ]
 
 
 def distinct_questions(sources: Sequence[QuestionDataFile], counts: RowCounts | None = None) -> Iterator[Question]:

@@ -3,20 +3,24 @@
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 
 from common.errors import DataError, UserError
-from common.progress import say
 from common.records import Passage, Question, clean
 from datamodules.formats.cells import whole
 from datamodules.formats.reading import read_joined_questions, read_passages
 from datamodules.formats.row_counts import RowCounts
+from datamodules.formats.trec import corpus_beside, say_once
 
 CORPUS_LAYOUT = "jsonl"
 
 
 def read_questions_with_gold(
-    layout: str, source: str, limit: int | None = None, corpus: str | None = None, counts: RowCounts | None = None
+    layout: str,
+    source: str,
+    limit: int | None = None,
+    corpus: str | None = None,
+    counts: RowCounts | None = None,
+    min_grade: int | None = None,
 ) -> Iterator[Question]:
     """The questions of a file, in file order; several rows of one question are joined (`read_joined_questions`).
 
@@ -29,18 +33,35 @@ def read_questions_with_gold(
         source: As of `read_questions`.
         limit: Maximum number of rows; all by default.
         corpus: The corpus whose ids `Gold.corpus_ids` are, in the layout jsonl; read once, of which the gold
-            passages, and those that are judged, are kept in memory. Not used by a file that names no ids.
+            passages, and those that are judged, are kept in memory. Not used by a file that names no ids. None: of a
+            folder of BEIR the corpus in it.
         counts: Counts what is unusual.
+        min_grade: As of `at_least`.
 
     Raises:
         UserError: While reading, if a question names gold passages by ids and no corpus is given; else as
             `read_questions`.
         DataError: While reading, if the corpus lacks gold passages of all questions.
     """
-    questions = read_joined_questions(layout, source, limit, counts)
-    if corpus is None:
+    questions = at_least(min_grade, read_joined_questions(layout, source, limit, counts))
+    if (corpus := corpus or corpus_beside(source)) is None:
         return _without_corpus(questions, source)
-    return _with_corpus(read_joined_questions(layout, source, limit), questions, source, corpus)
+    again = at_least(min_grade, read_joined_questions(layout, source, limit))
+    return _with_corpus(again, questions, source, corpus)
+
+
+def at_least(min_grade: int | None, questions: Iterable[Question]) -> Iterator[Question]:
+    """The questions with those of their gold passages that have this grade or a higher one; all of them for None.
+
+    What has no grade has the grade 1. Lower grades stay in `Gold.grades`.
+    """
+    for question in questions:
+        grades = dict(question.gold.grades)
+        support, ids = (
+            tuple(id_ for id_ in gold if grades.get(id_, 1) >= (min_grade or 0))
+            for gold in (question.support, question.gold.corpus_ids)
+        )
+        yield replace(question, support=support, gold=replace(question.gold, corpus_ids=ids))
 
 
 def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Question]:
@@ -56,12 +77,12 @@ def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Ques
 def _with_corpus(
     questions: Iterator[Question], again: Iterator[Question], source: str, corpus: str
 ) -> Iterator[Question]:
-    named = [id_ for question in questions for id_ in _named(question)]
+    named = [id_ for question in questions for id_ in named_ids(question)]
     if not named:
-        _say_once(f"{source} names no gold passage by the ids of a corpus: {corpus} is not used.")
+        say_once(f"{source} names no gold passage by the ids of a corpus: {corpus} is not used.")
     found = passages_by_id(read_passages(CORPUS_LAYOUT, [corpus], repeated=True) if named else (), named)
     if several := [own for own, each in found.items() if len(each) > 1]:
-        _say_once(
+        say_once(
             f"{corpus}: {len(several):,} of the ids that {source} names are of several passages with different texts, "
             f"which all count, such as {several[0]!r}."
         )
@@ -80,7 +101,7 @@ def _with_corpus(
             "semicolons."
         )
     if absent:
-        _say_once(
+        say_once(
             f"{source}: {len(absent):,} of {kept + len(absent):,} questions are left out, for want of gold passages in "
             f"{corpus}, such as {absent[0]}."
         )
@@ -122,7 +143,7 @@ def parts(id_: str) -> list[str]:
     return [part for each in re.split("[,;]", id_) if (part := clean(each))]
 
 
-def _named(question: Question) -> set[str]:
+def named_ids(question: Question) -> set[str]:
     """The ids of the corpus that a question names: of gold passages, and of those that are judged."""
     gold = question.gold
     return {*gold.corpus_ids, *(id_ for id_, _ in gold.grades)} - {each.id for each in question.passages}
@@ -143,9 +164,3 @@ def _with_passages(question: Question, found: Mapping[str, Mapping[str, Passage]
         support=tuple(dict.fromkeys([*question.support, *gold])),
         gold=replace(known, corpus_ids=(), grades=grades),
     )
-
-
-@cache
-def _say_once(line: str) -> None:
-    """Print a line once: a file is read several times."""
-    say(line)

@@ -22,6 +22,7 @@ from datamodules.formats.csv_rows import csv_rows, is_table
 from datamodules.formats.file_kinds import OtherKindError, is_parquet, opened, rereadable
 from datamodules.formats.json_stream import TruncatedError, json_values
 from datamodules.formats.row_fields import json_name
+from datamodules.formats.trec import CORPUS, cell_rows, judged_files, judged_rows, topics
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -43,8 +44,9 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
     """Each row of a source with its position for error messages ("line 3").
 
     Args:
-        source: A file; `FILE:SPLIT` for the rows whose field `split` is SPLIT, such as freshqa.csv:TEST; or `hf:<id or
-            local data-set folder>[:<config>]:<split>`.
+        source: A file; `FILE:SPLIT` for the rows whose field `split` is SPLIT, such as freshqa.csv:TEST; a folder of
+            BEIR for its corpus, `FOLDER:SPLIT` or `QUERIES:QRELS` for judged queries (`datamodules.formats.trec`); or
+            `hf:<id or local data-set folder>[:<config>]:<split>`.
 
     Raises:
         UserError: Immediately, if a data-set name is invalid; later, if the data set cannot be opened.
@@ -55,6 +57,11 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
     """
     if source.startswith(HUB):
         return _objects(source, _hub_values(source, *_hub_name(source)))
+    if judged := judged_files(source):
+        queries, qrels = judged
+        is_table = _kind(queries) == "table"
+        asked = topics(cells_of(queries)) if is_table else _objects(str(queries), _file_values(queries))
+        return judged_rows(str(queries), asked, str(qrels), cells_of(qrels))
     path, split = _existing(source)
     if (sealed := seal_of(path)).is_file():
         _check_seal(path, *((each.st_size, each.st_mtime_ns) for each in (path.stat(), sealed.stat())))
@@ -65,6 +72,15 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
 _check_seal = cache(lambda path, *_: check_seal(path))  # once as long as size and time of file and seal are the same
 
 
+def cells_of(path: Path) -> Iterator[tuple[str, dict]]:
+    """The cells of each line of one of TREC's files.
+
+    Raises:
+        MissingInputError, DataError: As `rows`.
+    """
+    return _objects(str(path), cell_rows(path))
+
+
 def content_files(source: str) -> list[Path]:
     """The files that hold what `rows` reads: the source's own, or those in which `datasets` keeps a data set.
 
@@ -73,7 +89,7 @@ def content_files(source: str) -> list[Path]:
     """
     if source.startswith(HUB):
         return [Path(file["filename"]) for file in _hub_data(source, *_hub_name(source)).cache_files]
-    return [rereadable(_existing(source)[0])]
+    return [*map(rereadable, judged_files(source) or [_existing(source)[0]])]
 
 
 def versions_of(files: Iterable[Path]) -> dict[str, int]:
@@ -97,6 +113,11 @@ def first_fields(path: Path) -> Set[str]:
         return set()
 
 
+def local_files(source: str) -> list[Path]:
+    """The files that a source names on this machine, which may not be there."""
+    return [*(judged_files(source) or [file_of(source)[0]])]
+
+
 def part_of(source: str) -> str | None:
     """The part of `content_files(source)` that the source names.
 
@@ -115,8 +136,10 @@ def _existing(source: str) -> tuple[Path, str | None]:
 
 
 def file_of(source: str) -> tuple[Path, str | None]:
-    """The path of a local source, and its split; None without one."""
+    """The path of a local source, of a folder of BEIR its corpus, and its split; None without one."""
     path, (name, _, split) = Path(source), source.rpartition(":")
+    if (path / CORPUS).is_file():
+        return path / CORPUS, None
     return (Path(name), split) if name and split and not path.exists() and Path(name).is_file() else (path, None)
 
 

@@ -4,6 +4,7 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -64,6 +65,8 @@ def layout_of(name: str, source: str, questions: bool = False) -> ModuleType:
         DataError: If the first row fits no layout, or several; names its fields.
     """
     check_layout(name, questions)
+    if questions and Path(source).is_dir():
+        raise UserError(f"{source} is a folder: of one of BEIR name the split too, as {source}:test.")
     return layout_module(name) if name != AUTO else layout_module(recognized(next(rows(source))[1], source, questions))
 
 

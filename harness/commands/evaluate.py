@@ -32,13 +32,13 @@ def evaluate(
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
     Writes report.md, report.csv, report.json, report.html (tables, plots, and a browser of the questions),
-    questions.jsonl and plots. An interrupted evaluation resumes: run it again.
+    questions.jsonl, run.trec, qrels.trec and plots. An interrupted evaluation resumes: run it again.
 
     With several --config, one per system, all of them answer the same questions; OUT then has a comparison with paired
     differences to the first, and one folder per system.
 
     Args:
-        system: The system.
+        system: The system; --run FILE scores another program's run in its place.
         out: Folder for the report; an earlier report there is replaced.
         study: Options of the study of the system's own paper, such as --study.rows '[QDC,CFS]'; an unknown one lists
             all.
@@ -101,7 +101,9 @@ def files_and_settings(
             f"--memo {memo} must be a folder outside --out {out} and {partial}, which are replaced or removed."
         )
     named, by_script, bootstrap = normalization or "squad", normalization is None, Bootstrap(resamples, seed)
-    return files, Settings(files.layout, named, tuple(ks), paper, bootstrap, partial, memo, judge, by_script)
+    return files, Settings(
+        files.layout, named, tuple(ks), paper, bootstrap, partial, memo, judge, files.min_grade, by_script
+    )
 
 
 @contextmanager

@@ -22,6 +22,7 @@ def label(
     layout: str = "auto",
     limit: PositiveInt | None = None,
     corpus: str | None = None,
+    min_grade: PositiveInt | None = None,
     strict: bool = False,
     **searches: Any,
 ) -> None:
@@ -40,6 +41,7 @@ def label(
         layout: Layout of the files; auto: of each by the fields of its first row (docs/data.md).
         limit: Use only this many questions, from the beginning.
         corpus: Corpus file by whose ids the questions name their gold passages.
+        min_grade: Lowest grade of a gold passage, where the files grade them; null: all above 0.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
         searches: See `WordLabeler`.
     """
@@ -66,7 +68,9 @@ def label(
     check_same_corpus(labeler.retrievers)
     unusual = RowCounts(strict)
     read = (
-        each for source in sources for each in read_questions_with_gold(layout, source, corpus=corpus, counts=unusual)
+        each
+        for source in sources
+        for each in read_questions_with_gold(layout, source, None, corpus, unusual, min_grade)
     )
     asked = list(islice(read, limit))
     say_facts(unusual.lines())

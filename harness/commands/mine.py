@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from common.outputs import OutputFile
+from common.ranges import PositiveInt
 from common.records import Question
 from datamodules.formats.mined_negatives import is_mined, mined_line
 from harness.commands.file_lists import listed
@@ -22,6 +23,7 @@ def mine(
     out: Path,
     layout: str = "auto",
     corpus: str | None = None,
+    min_grade: PositiveInt | None = None,
     exclude_self: bool = False,
     strict: bool = False,
     **searches: Any,
@@ -42,6 +44,7 @@ def mine(
         out: JSON Lines file to write, replaced if it holds mined negatives; training reads it as data.hard_negatives.
         layout: Layout of the files; auto: of each by the fields of its first row (docs/data.md).
         corpus: Corpus file by whose ids the questions name their gold passages.
+        min_grade: Lowest grade of a gold passage, where the files grade them; null: all above 0.
         exclude_self: Leave the passage that is the question itself, by its id in the corpus or its text, out of what is
             retrieved.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
@@ -73,7 +76,7 @@ def mine(
 
     def read(counts: RowCounts | None = None) -> Iterator[Question]:
         found = chain.from_iterable(
-            read_questions_with_gold(layout, source, corpus=corpus, counts=counts) for source in sources
+            read_questions_with_gold(layout, source, None, corpus, counts, min_grade) for source in sources
         )
         return (question.excluding_self() for question in found) if exclude_self else found
 

@@ -29,6 +29,7 @@ from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.report import REPORT, notes_of, write_pages
 from harness.evaluation.settings import Bootstrap, Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable
+from harness.evaluation.trec import measure_names
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
 KINDS_OF = ("EM", "F1", "recall of gold", "has-answer recall")  # also shown by kind of question
@@ -59,7 +60,8 @@ def comparison_tables(measured: Mapping[str, MeasuredSystem], settings: Settings
     """
     systems, questions = all_systems(measured), next(iter(measured.values())).questions
     judged = dict.fromkeys(name for each in measured.values() for name in each.judged.measures)
-    known = [name for name in (*QUALITY, *judged) if any(_is_known(each.get(name)) for _, each in systems.values())]
+    named = (*QUALITY, *measure_names(settings.min_grade), *judged)
+    known = [name for name in named if any(_is_known(each.get(name)) for _, each in systems.values())]
     first, none_N = next(iter(systems)), np.full(len(questions), np.nan)
     values = {name: [measures.get(each, none_N) for each in known] for name, (_, measures) in systems.items()}
     cells = row_cells(values, settings.bootstrap)

@@ -29,6 +29,7 @@ from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.settings import Settings
 from harness.evaluation.study import Findings, RowAnswers, Study, word_of
 from harness.evaluation.tables import ReportTable, not_measured
+from harness.evaluation.trec import trec_scores
 from harness.interfaces import System
 from harness.retrievers.corpora import passages_of
 from harness.runtime.failures import (
@@ -237,7 +238,7 @@ def measures_of(
 ) -> Measures:
     """EM, F1 and accuracy by the chosen normalization, and retrieval scores over all of the evidence, per question.
 
-    With the number of `indexed` passages, the Log-Rank Index too.
+    With the number of `indexed` passages, the Log-Rank Index too. Also the figures of ir-measures.
 
     EM, F1 and accuracy are undefined for questions without gold answers, and for a system without a reader.
     """
@@ -251,6 +252,7 @@ def measures_of(
         "has-answer recall": found[f"has-answer@{most}"],
         "MRR": found["MRR"],
         "Log-Rank": found.get("Log-Rank", np.full(len(questions), np.nan)),
+        **trec_scores(questions, answers, settings.min_grade),
     }
 
 

@@ -6,10 +6,12 @@ By title or by the corpus's own id.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from common.errors import UserError
+from common.errors import DataError, UserError
 from common.records import Passage, Question, clean, nfkc
-from datamodules.formats.gold_in_corpus import in_corpus, passages_by_id
+from datamodules.formats.gold_in_corpus import in_corpus, named_ids, passages_by_id
 from harness.retrievers.corpora import indexes_of
+
+ABSENT = "not in the index: "  # before the name of a gold passage
 
 
 def with_gold_in_index(
@@ -22,7 +24,7 @@ def with_gold_in_index(
     the chunks of a document, also those that are indexed under the id of an equal one.
 
     Args:
-        searching: A retriever or a system; its first index is read once, in order.
+        searching: A retriever or a system; its first index is read once, in order, or what it has `stored`.
         questions: With or without gold passages.
         missed: Whether gold passages that are not in the index count as never found, as in BEIR: they are in `support`;
             else their questions are left out.
@@ -32,9 +34,10 @@ def with_gold_in_index(
 
     Raises:
         UserError: If nothing that has an index is searched.
+        DataError: If gold passages may be missed, and none that the questions name by ids is there.
     """
-    indexes = indexes_of(searching)
-    if not indexes:
+    searched = next(iter(indexes_of(searching)), searching)
+    if not hasattr(searched, "stored"):
         raise UserError(
             "--gold index looks gold passages up in the system's index, and it searches none. Type --gold file."
         )
@@ -43,12 +46,13 @@ def with_gold_in_index(
     by_title: dict[str, list[Passage]] = {}
 
     def stored() -> Iterator[Passage]:
-        for passage in indexes[0].stored:
+        for passage in searched.stored:
             if (title := nfkc(passage.title)) in titles:
                 by_title.setdefault(title, []).append(passage)
             yield passage
 
-    by_own_id = passages_by_id(stored(), [own for question in questions for own in question.gold.corpus_ids])
+    named = dict.fromkeys(own for question in questions for own in sorted(named_ids(question)))
+    by_own_id = passages_by_id(stored(), named)
 
     def of_title(title: str, id_: str | None = None) -> list[Passage]:
         same = by_title.get(nfkc(title), [])
@@ -64,7 +68,7 @@ def with_gold_in_index(
         gold = titled | {f"id {own}": [*by_own_id.get(clean(own), {}).values()] for own in own_gold}
         known = {passage.id: passage for each in gold.values() for passage in each}
         missing = [name for name, each in gold.items() if not each]
-        if not gold:
+        if not gold and not (missed and question.gold.grades):
             unknown += 1
         elif any(len(each) > 1 for each in titled.values()):
             unclear += 1
@@ -74,20 +78,31 @@ def with_gold_in_index(
             absent += bool(missing)
             shipped = {passage.id for passage in question.passages}
             further = (passage for id_, passage in known.items() if id_ not in shipped)
+            grades = dict.fromkeys(map(clean, own_gold), 1.0)
+            for own, grade in question.gold.grades:
+                grades |= dict.fromkeys(map(clean, in_corpus([own], by_own_id)), grade)
             found.append(
                 replace(
                     question,
                     passages=(*question.passages, *further),
                     scores=(),  # they are of the passages in the file alone
-                    support=(*known, *(f"not in the index: {name}" for name in missing)),
-                    gold=replace(question.gold, titles=(), corpus_ids=()),
+                    support=(*known, *(f"{ABSENT}{name}" for name in missing)),
+                    gold=replace(question.gold, titles=(), corpus_ids=(), grades=tuple(grades.items())),
                 )
             )
     outcome = (
         "have some that are not there and count as missed" if missed else "are left out, for want of some of theirs"
     )
     said = f"{absent:,} of {len(questions):,} questions {outcome}" if absent else "all of them are there"
-    lines = [f"gold passages looked up in {indexes[0].folder}: {said}"]
+    lines = [f"gold passages looked up in {searched.folder}: {said}"]
+    elsewhere = [own for own in named if any(clean(each) not in by_own_id for each in in_corpus([own], by_own_id))]
+    if elsewhere and missed:
+        lines.append(f"{len(elsewhere):,} of {len(named):,} judged passages are not there, such as {elsewhere[0]!r}")
+        if len(elsewhere) == len(named):
+            raise DataError(
+                f"None of the {len(named):,} judged passages, such as {elsewhere[0]!r}, is in {searched.folder}: it "
+                "must hold the corpus of these questions."
+            )
     if unclear:
         lines.append(f"{unclear:,} questions are left out that name a gold passage by a title that several have")
     return found, lines + [f"{unknown:,} questions are left out that name no gold passage"] * bool(unknown)

@@ -35,8 +35,8 @@ class QuestionFiles:
     """Files of questions, all of one layout.
 
     Args:
-        questions: Official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]', of which a question
-            in two is asked once.
+        questions: Official data-set file, FOLDER:SPLIT of BEIR, QUERIES:QRELS, or Hugging Face datasets id; several as
+            '[FILE, FILE]', of which a question in two is asked once.
         layout: Layout of the file; auto: by the fields of its first row (docs/data.md).
         limit: Use only this many questions, from the beginning.
         validation_split: Of a training file, use only the questions that a training holds out whose
@@ -44,7 +44,8 @@ class QuestionFiles:
         gold: Where gold passages come from: file (those that it ships), index (looked up there by title or by the
             corpus's id), or auto: index if the file names them by ids, else file.
         missing_gold: With gold index, the treatment of a question that has gold passages outside the index: left_out,
-            or missed (such passages count as not found, as in BEIR).
+            or missed (such passages count as not found, as in BEIR); null: missed with qrels, else left_out.
+        min_grade: Lowest grade of a gold passage, where the files grade them; null: all above 0.
         exclude_self: Leave the passage that is the question itself out of what is retrieved: the one with the
             question's id in the corpus, or with its text, as in ArguAna; k passages are still retrieved.
         strict: Whether an unusual row (empty, null, repeated, without gold) is an error; else they are counted.
@@ -55,7 +56,8 @@ class QuestionFiles:
     limit: PositiveInt | None = None
     validation_split: OpenShare | None = None
     gold: Gold = "auto"
-    missing_gold: MissingGold = "left_out"
+    missing_gold: MissingGold | None = None
+    min_grade: PositiveInt | None = None
     exclude_self: bool = False
     strict: bool = False
 
@@ -65,7 +67,7 @@ class QuestionFiles:
         return [self.questions] if isinstance(self.questions, str) else self.questions
 
     def recognized(self) -> "QuestionFiles":
-        """The files with the name of their layout, where it is to be recognized and is the same for all.
+        """The files with the name of their layout, where it is to be recognized and is the same for all, and defaults.
 
         Raises:
             UserError: If the layout is unknown, no file is named, or `missing_gold` does nothing.
@@ -77,10 +79,12 @@ class QuestionFiles:
         check_layout(self.layout, questions=True)
         if not self.questions:
             raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
-        if self.layout != AUTO:
-            return self
-        known = {name_of(layout_of(AUTO, source, questions=True)) for source in self.sources}
-        return replace(self, layout=known.pop()) if len(known) == 1 else self
+        layout = self.layout
+        if layout == AUTO:
+            known = {name_of(layout_of(AUTO, source, questions=True)) for source in self.sources}
+            layout = known.pop() if len(known) == 1 else layout
+        missing = self.missing_gold or ("missed" if layout == "beir" else "left_out")
+        return replace(self, layout=layout, missing_gold=missing)
 
     @property
     def name(self) -> str:
@@ -103,12 +107,14 @@ class QuestionFiles:
         Raises:
             UserError: If there is none, or the system searches no index in which gold passages can be looked up.
         """
+        from datamodules.formats.gold_in_corpus import at_least
         from datamodules.formats.reading import read_distinct_questions
         from datamodules.formats.row_counts import RowCounts
         from harness.evaluation.gold_in_index import with_gold_in_index
 
         counts = RowCounts(self.strict)
-        found = track(read_distinct_questions(self.layout, self.sources, counts), None, "reading questions")
+        read = at_least(self.min_grade, read_distinct_questions(self.layout, self.sources, counts))
+        found = track(read, None, "reading questions")
         loaded = list(islice(held_out(found, self.validation_split), self.limit))
         if self.validation_split is not None and not loaded:
             raise UserError(
@@ -133,6 +139,8 @@ class QuestionFiles:
         if self.exclude_self:
             usable = [each.excluding_self() for each in usable]
             facts = [*facts, "the passage with a question's id or text is left out of what is retrieved for it"]
+        if hasattr(system, "facts_on"):
+            facts = [*facts, *system.facts_on(usable)]
         skipped = 0 if gold == "index" else len(loaded) - len(usable)
         held = f", of which training holds out the share {self.validation_split:g}" if self.validation_split else ""
         files = (
@@ -149,9 +157,9 @@ class QuestionFiles:
             read: Number of questions before any was left out.
         """
         from datamodules.formats.file_kinds import rereadable
-        from datamodules.formats.open_data import file_of
+        from datamodules.formats.open_data import local_files
 
-        files = [file_of(source)[0] for source in self.sources]
+        files = [file for source in self.sources for file in local_files(source)]
         hashes = [sha256(rereadable(file)) if file.exists() else None for file in files]
         return {
             "source": _one_or_all(self.sources),
@@ -160,6 +168,7 @@ class QuestionFiles:
             "asked": read,
             "measured": measured,
             **({"gold": self.gold, "missing_gold": self.missing_gold} if self.gold == "index" else {}),
+            **({"min_grade": self.min_grade} if self.min_grade else {}),
             **({"exclude_self": True} if self.exclude_self else {}),
         }
 

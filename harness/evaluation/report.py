@@ -1,6 +1,6 @@
 """The report folder of one evaluated system.
 
-It holds report.md, report.csv, report.json, report.html, questions.jsonl and plots.
+It holds report.md, report.csv, report.json, report.html, questions.jsonl, run.trec, qrels.trec and plots.
 """
 
 import json
@@ -20,6 +20,7 @@ from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.settings import Settings
 from harness.evaluation.tables import ReportTable, tables_csv, tables_markdown
+from harness.evaluation.trec import QRELS, RUN, write_trec
 from harness.interfaces import System
 from harness.readers.llm import LlmReader
 from harness.retrievers.corpora import index_records
@@ -27,7 +28,7 @@ from harness.runtime.provenance import models_of
 from harness.runtime.retriever_tree import facts_of
 
 REPORT = "report.json"
-FILES = (REPORT, "report.csv", "report.md", "report.html", "questions.jsonl", "*.png")
+FILES = (REPORT, "report.csv", "report.md", "report.html", "questions.jsonl", RUN, QRELS, "*.png")
 OF_EARLIER_RELEASES = ("table.csv", "table.md", "answers.csv", "answers.md")
 OUTPUT = OutputFolder(
     "`infer.py evaluate`", "a report", known_files(*FILES, *(f"*/{file}" for file in FILES), *OF_EARLIER_RELEASES)
@@ -70,6 +71,7 @@ def write_report(
         *script_facts(measured.questions, settings.normalization),
         *measured.findings.facts,
         *measured.judged.facts,
+        *write_trec(folder, measured.questions, measured.answers),
         f"bootstrap: {settings.bootstrap.resamples:,} resamples, seed {settings.bootstrap.seed}; "
         f"total time {measured.seconds:.0f} s",
     ]
@@ -153,7 +155,9 @@ def question_records(measured: MeasuredSystem) -> Iterator[str]:
             **({"withheld": list(question.source.withheld)} if question.source.withheld else {}),
             "answer": answer.text,
             "logprob": answer.logprob,
-            "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold_passages],
+            "gold": [
+                {"id": passage.id, **passage.labels, "title": passage.title} for passage in question.gold_passages
+            ],
             **({"gold_segments": [asdict(each) for each in question.gold.segments]} if question.gold.segments else {}),
             **{name.replace(" ", "_"): _number(values[number]) for name, values in measures.items()},
             "evidence": [

@@ -1,6 +1,7 @@
 """The table of retrieval scores that every system has.
 
-Recall of gold passages, all of them found, hit rate, precision, MRR, Log-Rank Index, has-answer.
+Recall of gold passages, all of them found, hit rate, precision, MRR, Log-Rank Index, has-answer, and the figures of
+ir-measures.
 
 Shape legend: N questions.
 """
@@ -15,6 +16,7 @@ from harness.evaluation.answer_scores import known_percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.settings import Settings
 from harness.evaluation.tables import Cell, Cells, ReportTable, not_measured
+from harness.evaluation.trec import trec_scores
 
 ROWS = {  # score -> its row
     "recall": "recall of gold passages",
@@ -44,7 +46,8 @@ def evidence_table(
     """
     most = max((len(answer.evidence) for answer in answers), default=0)
     ks = [*(k for k in settings.ks if k < most), max(1, most)]
-    scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, indexed)
+    of_trec = trec_scores(questions, answers, settings.min_grade)
+    scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, indexed) | of_trec
     cells = dict(zip(scores, known_percent_cells([*scores.values()], settings.bootstrap), strict=True))
     several = any(len(each.gold_groups) > 1 or len(each.gold.segments) > 1 for each in questions)
 
@@ -64,7 +67,7 @@ def evidence_table(
             each or not_measured("all answers have one character") for each in found
         ]
     of_all = ["MRR", *["EM", "F1"] * several, *["Log-Rank"] * (indexed is not None)]
-    rows |= {OF_ALL[name]: [*[None] * (len(ks) - 1), cell(name)] for name in of_all}
+    rows |= {OF_ALL.get(name, name): [*[None] * (len(ks) - 1), cell(name)] for name in (*of_all, *of_trec)}
     gold, answered = (int((~np.isnan(scores[f"{name}@{ks[0]}"])).sum()) for name in ("recall", "has-answer"))
     mean = sum(len(answer.evidence) for answer in answers) / max(1, len(answers))
     note = (
@@ -76,6 +79,7 @@ def evidence_table(
         note += f" It says nothing about {unsaid:,} questions, whose answer is yes or no."
     if short.any():
         note += f" {short.sum():,} questions have answers of one letter or digit alone."
+    note += f" {', '.join(of_trec)}: by ir-measures, of run.trec and qrels.trec."
     if several:
         note += " EM and F1 of the passages: all that were returned for a question, against all of its gold passages."
     if indexed is not None:

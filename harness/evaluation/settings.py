@@ -37,6 +37,7 @@ class Settings:
     partial: Path  # folder for resumable results
     memo: Path | None = None  # folder of the memo, where it is kept
     judge: "Judge | None" = None
+    min_grade: int | None = None  # the lowest grade of a gold passage
     by_script: bool = False  # whether `for_questions` chooses the normalization
 
     def shared_memo(self) -> Memo:

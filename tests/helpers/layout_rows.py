@@ -78,13 +78,19 @@ CORPUS_QUESTION = {
     "id": "c1", "question": "Who wrote Hamlet?", "answer": "Shakespeare", "answer_aliases": ["the Bard"], "hops": 2,
     "gold_doc_ids": ["Hamlet_1", "Globe_2"],
 }  # fmt: skip
+BEIR = {"_id": "b1", "text": "Who wrote Hamlet?", "qrels": {"Hamlet_1": 2, "Globe_2": 0}}
+DPR = {
+    "question": "Who wrote Hamlet?", "answers": ["Shakespeare"],
+    "positive_ctxs": [{"title": "Hamlet", "text": "A play by Shakespeare, of 1600.", "score": 1000, "passage_id": "8"}],
+    "negative_ctxs": [], "hard_negative_ctxs": [{"title": "Shakespeare", "text": "A writer.", "passage_id": "9"}],
+}  # fmt: skip
 CORPUS = {"id": "0", "title": "Hamlet", "text": "A play."}
 OWN = ("questions", "judgements", "masqa")  # of which the few fields fit many files
 ROWS = {
     "hotpotqa": HOTPOT, "twowiki": TWOWIKI, "musique": MUSIQUE, "ircot": IRCOT, "fid": FID, "flashrag": FLASHRAG,
     "ambignq": AMBIGNQ, "freshqa": FRESHQA, "strategyqa": STRATEGYQA, "masqa": MASQA,
-    "corpus_questions": CORPUS_QUESTION, "jsonl": CORPUS, "questions": example_rows("questions")[1],
-    "judgements": example_rows("judgements")[1],
+    "corpus_questions": CORPUS_QUESTION, "beir": BEIR, "dpr": DPR, "jsonl": CORPUS,
+    "questions": example_rows("questions")[1], "judgements": example_rows("judgements")[1],
 }  # fmt: skip
 
 GLOBE, LONDON = Passage.of("Globe", "A theatre. It burnt."), Passage.of("London", "A city.")

@@ -11,7 +11,7 @@ import torch
 
 from datamodules.cache.content_digests import content_digest
 from datamodules.formats.file_kinds import rereadable
-from datamodules.formats.open_data import file_of
+from datamodules.formats.open_data import local_files
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("torch", "pytorch-lightning", "transformers", "tokenizers", "safetensors", "datasets", "wandb", "numpy")
@@ -45,13 +45,14 @@ def file_digests(data: Any) -> dict[str, str]:
 
 
 def data_digests(paths: list[str], cache: str | None = None) -> dict[str, str]:
-    """sha256 of each local file, of `FILE:SPLIT` the whole file; "hub" for a hub data set.
+    """sha256 of each local file, of `FILE:SPLIT` the whole file, of judged queries both; "hub" for a hub data set.
 
     Args:
         paths: As the data module names them.
         cache: Where it remembers the digests of large files.
     """
-    files = {path: file_of(path)[0] for path in paths}
+    named = [(path, local_files(path)) for path in paths]
+    files = {path if own == [file] else str(file): file for path, own in named for file in own}
     return {path: content_digest(rereadable(file), cache) if file.exists() else "hub" for path, file in files.items()}
 
 

@@ -59,7 +59,7 @@ OWN: dict[str, dict] = {  # of this project's layouts, whose rows in ROWS are th
 def questions(layout: str, rows: list[dict]) -> CachedRecords:
     """The store of rows of a layout."""
     Path(f"{layout}.json").write_text(json.dumps(rows))
-    corpus = "corpus.jsonl" if layout == "corpus_questions" else None
+    corpus = "corpus.jsonl" if layout in ("corpus_questions", "beir") else None
     (store,) = split_questions([QuestionDataFile(f"{layout}.json", layout, corpus=corpus)], [], 0.5, "cache").stores
     return store
 

@@ -26,6 +26,7 @@ from harness.evaluation.judging import hit_and_precision, judge_costs_table
 from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.rerag.study import Study as ReRagStudy
 from harness.evaluation.settings import Bootstrap, Settings
+from harness.evaluation.trec import measure_names
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.runtime.memo import Memo
 from harness.runtime.provenance import construct
@@ -90,7 +91,8 @@ def test_measures_are_undefined_where_the_file_lacks_what_they_need(index: Path,
     measured = measure(RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), asked, None, settings)
     found = {name: (~np.isnan(each_N)).tolist() for name, each_N in measured.measures["retrieve_read"].items()}
     answered = {name: [False, True, True] for name in ("EM", "F1", "Acc", "has-answer recall")}
-    gold = {name: [True, False, False] for name in ("recall of gold", "hit", "MRR", "Log-Rank")}
+    names = ("recall of gold", "hit", "MRR", "Log-Rank", *measure_names())
+    gold = {name: [True, False, False] for name in names}
     assert found == answered | gold
     assert values(measured, "answers", "ours, squad")[0] == 0  # of two questions
     assert values(measured, "evidence", "recall of gold passages") == [50, 50]  # of one
