@@ -18,6 +18,6 @@ setup(
         f"{SOURCE}.trainers.run": ["help.txt"],
         f"{SOURCE}.harness.evaluation": ["page_template/*", "*.json"],
         f"{SOURCE}.harness.llm": ["prompts/*"],
-        f"{SOURCE}.harness.serving": ["page.html"],
+        f"{SOURCE}.harness.serving": ["page.html", "*_card.md"],
     },
 )

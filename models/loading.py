@@ -20,6 +20,7 @@ from common.progress import Progress, say
 NAMED = 3  # weights that a message names
 _VOCABULARIES = ("tokenizer*.json", "vocab.*", "*.model", "*.tiktoken", "tekken.json")  # files with a tokenizer's words
 _NO_VOCABULARY = "tokenizer_config.json"
+TRAINED = "trained_on"  # the chat template of a causal cross-encoder that is not its default; empty without one
 
 
 def load_config(folder: str | Path) -> PretrainedConfig:
@@ -59,6 +60,9 @@ def load_tokenizer(folder: str | Path) -> PreTrainedTokenizerBase:
             f"{folder}: its tokenizer cannot be loaded by this version of transformers, and code in a model's folder "
             f"is not run ({str(error).splitlines()[0]})."
         ) from error
+    if isinstance(tokenizer.chat_template, dict) and TRAINED in tokenizer.chat_template:
+        tokenizer.chat_template = tokenizer.chat_template[TRAINED] or None
+        tokenizer.truncation_side = "right"  # the other side is for CrossEncoder, which cuts whole prompts
     return tokenizer
 
 

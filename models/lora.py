@@ -5,6 +5,7 @@ One or several adapters inside a network, their files, and the weights with one 
 peft takes seconds to import, so it is imported where it is used.
 """
 
+import copy
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from transformers.pytorch_utils import Conv1D
 
 from common.errors import UserError
 from common.ranges import DropoutRate, PositiveInt
+from models.serving_manifest import without_place
 
 ADAPTER = "default"  # peft's name of an only adapter
 _FILE = "adapter_model.safetensors"
@@ -189,9 +191,9 @@ def save_adapter(network: PreTrainedModel, folder: Path, name: str = ADAPTER) ->
         {_PREFIX + name: value.contiguous().cpu() for name, value in weights.items()}, folder / _FILE, {"format": "pt"}
     )
     config = network.peft_config[name]
-    trains, config.inference_mode = config.inference_mode, True
-    config.save_pretrained(str(folder))
-    config.inference_mode = trains
+    saved = copy.copy(config)
+    saved.inference_mode, saved.base_model_name_or_path = True, without_place(config.base_model_name_or_path)
+    saved.save_pretrained(str(folder))
 
 
 def load_adapters(network: PreTrainedModel, folders: Mapping[str, Path]) -> None:

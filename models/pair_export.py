@@ -22,7 +22,12 @@ from models.loading import save_network
 from models.lora import adapters_of, merged_weights
 
 # CrossEncoder applies this function to the logit; its default for one label is the sigmoid.
-ACTIVATION = {"activation_fn": "torch.nn.modules.linear.Identity"}
+IDENTITY = {"activation_fn": "torch.nn.modules.linear.Identity"}
+SENTENCE_TRANSFORMERS = "sentence-transformers"  # as the hub names the library
+TRANSFORMER = {
+    "idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer",
+}  # fmt: skip
+TRANSFORMER_FILE, LIBRARY_FILE = "sentence_bert_config.json", "config_sentence_transformers.json"
 SPECIAL_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
@@ -64,7 +69,7 @@ def save_one_score(network: PreTrainedModel, folder: Path) -> None:
     save_network(network, folder, state_dict=weights)
     config = copy.deepcopy(network.config)  # after saving: `architectures` and `dtype` are set there
     config.id2label, config.label2id = labels, {label: 0 for label in labels.values()}
-    config.sentence_transformers = ACTIVATION
+    config.sentence_transformers = IDENTITY
     config.save_pretrained(folder)
 
 
@@ -99,7 +104,7 @@ def pair_tokenizer(
         for token in state["added_tokens"]:
             if token["content"] == tokenizer.sep_token:
                 token["lstrip"] = token["rstrip"] = True
-        _prefix_every_part(state["pre_tokenizer"])
+        prefix_every_part(state["pre_tokenizer"])
     backend = Tokenizer.from_str(json.dumps(state))
     if separator_inside:
         cls, sep = tokenizer.cls_token, tokenizer.sep_token
@@ -108,7 +113,16 @@ def pair_tokenizer(
             pair=f"{cls} $A {sep} $B {sep}",
             special_tokens=[(cls, tokenizer.cls_token_id), (sep, tokenizer.sep_token_id)],
         )
-    # The base class: a model's own tokenizer class would write its post-processor over this one when it is loaded.
+    return rebuilt(tokenizer, backend, max_tokens, token_types)
+
+
+def rebuilt(
+    tokenizer: PreTrainedTokenizerBase, backend: Tokenizer, max_tokens: int, token_types: bool = False, **options: Any
+) -> PreTrainedTokenizerBase:
+    """A tokenizer with another backend; see `pair_tokenizer`.
+
+    Of the base class: a model's own tokenizer class would write its parts over those of the backend when it is loaded.
+    """
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         model_max_length=max_tokens,
@@ -116,10 +130,11 @@ def pair_tokenizer(
         clean_up_tokenization_spaces=False,
         extra_special_tokens=list(tokenizer.extra_special_tokens),
         **{name: getattr(tokenizer, name) for name in SPECIAL_NAMES if getattr(tokenizer, name) is not None},
+        **options,
     )
 
 
-def _prefix_every_part(pre_tokenizer: dict[str, Any] | None) -> None:
+def prefix_every_part(pre_tokenizer: dict[str, Any] | None) -> None:
     """Let SentencePiece's word-start mark stand first in every part between special tokens, in place."""
     for part in (pre_tokenizer or {}).get("pretokenizers", [pre_tokenizer or {}]):
         if part.get("type") == "Metaspace" and part.get("prepend_scheme") == "first":
@@ -130,7 +145,7 @@ def pad_always_to(folder: Path, tokens: int) -> None:
     """Make CrossEncoder pad every batch to `tokens`; by default it pads to the longest text of the batch."""
     text = {"method": "forward", "method_output_name": "logits"}
     write_json(
-        folder / "sentence_bert_config.json",
+        folder / TRANSFORMER_FILE,
         {
             "transformer_task": "sequence-classification",
             "modality_config": {"text": text},
@@ -138,6 +153,5 @@ def pad_always_to(folder: Path, tokens: int) -> None:
             "processing_kwargs": {"text": {"padding": "max_length", "max_length": tokens}},
         },
     )
-    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}
-    write_json(folder / "modules.json", [module])
-    write_json(folder / "config_sentence_transformers.json", {"model_type": "CrossEncoder", **ACTIVATION})
+    write_json(folder / "modules.json", [TRANSFORMER])
+    write_json(folder / LIBRARY_FILE, {"model_type": "CrossEncoder", **IDENTITY})

@@ -77,6 +77,12 @@ class PromptEncoder(ContextEncoder):
         if self._most < 1:
             raise UserError(f"max_tokens {max_tokens} leaves no room for a question in {self.format}: raise it.")
 
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """What stands before a passage, between it and the question, and behind the question, with special tokens."""
+        head = self._parts()[0] if self.chat else self.tokenizer.decode(self._head)
+        return head, self._middle, self._tail
+
     def replies(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of what the model says after a prompt, without the end."""
         if not texts:

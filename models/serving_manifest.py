@@ -40,6 +40,31 @@ class FromServing:
         return {"serving": loaded, **computed} if loaded else None
 
 
+def is_local(name: str) -> bool:
+    """Whether the name of a model is a folder or a checkpoint on this machine, not a hub id."""
+    return Path(name).expanduser().exists()
+
+
+def without_place(name: str) -> str:
+    """The name of a file or folder; of a run's serving folder or checkpoint with the run's name before it."""
+    path = Path(name)
+    if name.startswith("hf:") or not (path.is_absolute() or is_local(name)):
+        return name
+    return "/".join(path.parts[-2:]) if path.name == "serving" or path.suffix == ".ckpt" else path.name
+
+
+def without_places(digests: Mapping[str, str]) -> dict[str, str]:
+    """Digests by the names of their files; of files of one name, by as much of their paths as tells them apart."""
+    named = {}
+    for path, digest in digests.items():
+        most = len(Path(path).parts)
+        ends = [path if path.startswith("hf:") else "/".join(Path(path).parts[-n:]) for n in range(1, most + 1)]
+        others = [other for other in digests if other != path]
+        free = (end for end in ends if not any(f"/{other}".endswith(f"/{end}") for other in others))
+        named[next(free, ends[-1])] = digest
+    return named
+
+
 def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, **facts: Any) -> None:
     """Write `serving.json`: what serving needs to know, and the SHA-256 of every other file but the model card.
 
@@ -48,8 +73,13 @@ def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, *
         kind: Kind of model, e.g. "triple_classifier"; loading it as another kind is an error.
         text_format: Version string of the input format in `models/`; loading it with another one is an error.
         max_tokens: Maximum input length, in tokens.
-        facts: Thresholds, calibration, metrics, versions, commit, data digests; JSON types only.
+        facts: Thresholds, calibration, metrics, versions, commit, data digests; JSON types only. Files that `data` and
+            `base` name stand without their place: the folder goes to other machines.
     """
+    if "data" in facts:
+        facts["data"] = without_places(facts["data"])
+    if facts.get("base"):
+        facts["base"] = {**facts["base"], "name": without_place(facts["base"]["name"])}
     head = {"format": FORMAT, "kind": kind, "text_format": text_format, "max_tokens": max_tokens}
     sealed = {name: digest for name, digest in digests(folder).items() if name not in (CARD, MANIFEST)}
     write_sealed(folder / MANIFEST, {**head, **facts, "sha256": sealed})
@@ -75,13 +105,7 @@ def read_manifest(
         MissingInputError: If the folder or its manifest is missing.
         ArtifactError: If it is corrupt or edited, the kind or the text format differ, or a file is missing or corrupt.
     """
-    if not folder.is_dir():
-        raise MissingInputError(f"{folder} does not exist: no serving folder there. {CURE}")
-    file = folder / MANIFEST
-    manifest = read_json(file, CURE)
-    if SEAL in manifest or "format" in manifest:
-        manifest = unsealed(file, manifest, CURE)
-    check_fields(str(file), manifest, HEAD, CURE)
+    file, manifest = folder / MANIFEST, opened_manifest(folder)
     refuse_left(folder, manifest["kind"])
     if manifest["kind"] != kind:
         raise ArtifactError(f"{folder} holds a {manifest.get('kind')!r}, not a {kind!r}: give another folder.")
@@ -95,6 +119,18 @@ def read_manifest(
     check_fields(f"{file}: sha256", manifest["sha256"], dict.fromkeys(manifest["sha256"], str), CURE)
     if check_files:
         verify(folder, {name: digest for name, digest in manifest["sha256"].items() if name != CARD}, CURE)
+    return manifest
+
+
+def opened_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a serving folder of any kind, sealed; errors as `read_manifest`."""
+    if not folder.is_dir():
+        raise MissingInputError(f"{folder} does not exist: no serving folder there. {CURE}")
+    file = folder / MANIFEST
+    manifest = read_json(file, CURE)
+    if SEAL in manifest or "format" in manifest:
+        manifest = unsealed(file, manifest, CURE)
+    check_fields(str(file), manifest, HEAD, CURE)
     return manifest
 
 

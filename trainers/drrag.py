@@ -16,6 +16,7 @@ from models.drrag.triple_classifier import KIND, PART, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.lora import Lora
 from models.metrics import auroc
+from models.pair_export import SENTENCE_TRANSFORMERS
 from models.serving_manifest import write_manifest
 from models.text_formats import InputTokens
 from trainers.drrag_losses import triple_loss
@@ -184,7 +185,8 @@ class DrRagTrainer(EncoderModule):
         """
         self.classifier.save(folder)
         values = {"classifier": self.classifier, "text_format": TEXT_FORMAT}
-        self.write_card(folder, Path(__file__).with_name("drrag_card.md"), values, provenance)
+        template = Path(__file__).with_name("drrag_card.md")
+        self.write_card(folder, template, values, provenance, library=SENTENCE_TRANSFORMERS, reranks=True)
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
             attention=self.hparams.attention, threshold=self.classifier.threshold,

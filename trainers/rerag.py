@@ -20,6 +20,7 @@ from models.causal_part import reads_prompts
 from models.context_tokenizer import ContextEncoder, is_packed, no_labels
 from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
 from models.lora import Lora
+from models.pair_export import SENTENCE_TRANSFORMERS
 from models.pretrained import base_model
 from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
@@ -460,7 +461,10 @@ class ReRagTrainer(RunModule):
         model = self.model()
         values |= {"reader": self.generator, "bases": {name: model.base_of(name) for name in (ESTIMATOR, GENERATOR)}}
         template = Path(__file__).with_name("rerag_card.md")
-        self.write_card(folder, template, values, provenance, starts=("estimator", "generator"))
+        reranks = self.generator is None
+        values["cross_encoder"] = reranks and self.estimator is not None and not self.estimator.generative
+        library = SENTENCE_TRANSFORMERS if values["cross_encoder"] else "transformers"
+        self.write_card(folder, template, values, provenance, ("estimator", "generator"), library, reranks)
         model.save(folder, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: ContextBatch) -> float:

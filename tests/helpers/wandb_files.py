@@ -29,6 +29,21 @@ def _records(data: bytes) -> list[bytes]:
     return found
 
 
+def described(file: Path) -> tuple[dict[str, str], set[str]]:
+    """The measures that have a summary of their own, with its kinds, and the types of the artifacts."""
+    summaries, artifacts = {}, set()
+    for record in map(Record.FromString, _records(file.read_bytes())):
+        kind = record.WhichOneof("record_type")
+        if kind == "metric" and record.metric.name and record.metric.HasField("summary"):
+            fields = ("min", "max", "last")
+            summaries[record.metric.name] = ",".join(f for f in fields if getattr(record.metric.summary, f))
+        elif kind == "request" and record.request.HasField("log_artifact"):
+            artifacts.add(record.request.log_artifact.artifact.type)
+        elif kind == "artifact":
+            artifacts.add(record.artifact.type)
+    return summaries, artifacts
+
+
 def logged_rows(file: Path) -> list[dict[str, object]]:
     """What was logged, in order; without plots and tables."""
     rows = []

@@ -22,7 +22,7 @@ from tests.helpers.commands import Ended, command
 from tests.helpers.fake_server import answer, web_server
 from tests.helpers.runs import metrics
 from tests.helpers.signal_at import signal_at
-from tests.helpers.wandb_files import logged_rows
+from tests.helpers.wandb_files import described, logged_rows
 from tests.trainers.test_drrag import write_config
 from trainers.run.loggers import WORDS
 
@@ -148,6 +148,9 @@ def test_a_trial_of_a_sweep_has_a_folder_and_the_id_that_the_agent_gave(workplac
     assert rate == 1e-05
     (file,) = trial.glob("wandb/offline-run-*/run-trial1.wandb")
     assert any("val/auc" in row for row in logged_rows(file))  # what a sweep improves
+    summaries, artifacts = described(file)
+    assert summaries["val/auc"] == "max,last"  # what the table of runs shows
+    assert artifacts >= {"dataset", "model"}
 
 
 def test_tensorboard_logs_into_the_folder_of_the_run_and_a_validation_of_its_own_as_no_step_of_it(workplace) -> None:

@@ -293,7 +293,7 @@ def test_it_trains_with_lora_merges_exports_and_reloads(overlay, tmp_path, chat_
     serving = Path("checkpoints/run/serving")
     manifest = read_rewriter_manifest(serving)
     assert manifest["adapter"]["rank"] == 16
-    assert manifest["base"]["name"] == str(model)
+    assert manifest["base"]["name"] == Path(model).name
     assert list(manifest["strategies"]) == ["decomposition"]
     written, base = load_file(serving / "rewriter/model.safetensors"), load_file(model / "model.safetensors")
     assert written.keys() == base.keys()

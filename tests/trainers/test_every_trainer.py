@@ -127,6 +127,9 @@ def test_a_run_that_does_not_learn_says_so_and_its_model_too(name, place, capsys
     assert out.count("warning: this run does not learn: ") == 1  # though two validations show it
     assert f"holds a model that has not learned: {'; '.join(told)}. Try " in out
     assert f"**This model has not learned:** {'; '.join(told)}" in (folder / "serving/README.md").read_text()
+    for file in [each for each in (folder / "serving").rglob("*") if each.is_file()]:  # it goes to other machines
+        content = file.read_bytes()
+        assert not any(str(away).encode() in content for away in (place.folder, Path.home(), Path.cwd())), file
 
 
 TRAINERS: dict[str, type[RunModule]] = {

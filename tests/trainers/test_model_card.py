@@ -141,8 +141,8 @@ def test_the_metadata_is_valid_and_honest(checkpoints, tmp_path) -> None:
     )
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64).load()
     card = exported(module, DrRagData([SOURCE, own, hub]), tmp_path / "local")
-    tags = ["retrieval-augmented-generation", "dr-rag", "reranking"]
-    always = {"library_name": "transformers", "pipeline_tag": "text-ranking", "tags": tags}
+    tags = ["retrieval-augmented-generation", "dr-rag", "cross-encoder", "reranker"]
+    always = {"library_name": "sentence-transformers", "pipeline_tag": "text-ranking", "tags": tags}
     # no license: nobody states one; no base_model: a local folder that names none
     assert card.data.to_dict() == {**always, "language": ["de"], "datasets": ["hotpotqa/hotpot_qa", "google/nq"]}
     assert f"from `{checkpoints['bert'].name}`" in card.text

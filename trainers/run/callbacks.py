@@ -58,10 +58,13 @@ class RunRecord(Callback):
         if trainer.is_global_zero:
             folder = Path(trainer.default_root_dir)
             facts = {FORMAT: 1, INPUTS: self._inputs, "hardware": hardware(), "precision": str(trainer.precision)}
-            write_json(folder / RECORD, provenance(trainer) | facts)
+            known = provenance(trainer)
+            write_json(folder / RECORD, known | facts)
             write_json(folder / "audit.json", getattr(trainer.datamodule, "audit", {}))
             for logger in loggers_of(trainer, JsonlLogger):
                 logger.cut(self._resumed_step, self._validation_due)
+            for logger in loggers_of(trainer, RunWandbLogger):
+                logger.describe(trainer.checkpoint_callback, known["data"])
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Save and send the plots and examples of this validation."""

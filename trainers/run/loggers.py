@@ -6,6 +6,7 @@ import secrets
 import ssl
 import threading
 from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ from common.errors import ArtifactError, UserError
 from common.files import write_text
 from common.packages import require
 from common.progress import say
+from models.serving_manifest import without_places
 
 METRICS_FILE = "metrics.jsonl"
 WORDS = {  # short for a class
@@ -166,6 +168,24 @@ class RunWandbLogger(WandbLogger):
         if self._experiment is None:
             self._start()
         return super().experiment
+
+    @rank_zero_only
+    def describe(self, checkpoint: Any, data: Mapping[str, str]) -> None:
+        """Let the table of runs show the best value of what chooses the checkpoint, and name the data as an artifact.
+
+        Args:
+            checkpoint: With `monitor` and `mode`.
+            data: sha256 by file; the files stay where they are.
+        """
+        import wandb
+
+        if monitor := getattr(checkpoint, "monitor", None):
+            step = "trainer/global_step"
+            self.experiment.define_metric(monitor, step_metric=step, summary=f"{checkpoint.mode},last")
+        artifact = wandb.Artifact(f"{self._folder.name}-data", type="dataset")
+        with artifact.new_file("sha256.json", encoding="utf-8") as file:
+            json.dump(without_places(data), file, indent=1)
+        self.experiment.log_artifact(artifact)
 
     def _start(self) -> None:
         """Create the W&B run, online if that is possible within half a minute."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import ModelCardData
+from huggingface_hub import EvalResult, ModelCardData
 from huggingface_hub.repocard import metadata_load
 from jinja2 import Environment, StrictUndefined
 from yaml import YAMLError
@@ -15,7 +16,7 @@ from common.progress import say
 from common.shown_text import markdown, markdown_code
 from datamodules.examples.data_files import DataFile
 from models.pretrained import resolve
-from models.serving_manifest import CARD, CURE, MANIFEST
+from models.serving_manifest import CARD, CURE, MANIFEST, is_local, without_place
 
 
 @dataclass(frozen=True)
@@ -85,21 +86,21 @@ def _texts(stated: object) -> tuple[str, ...]:
     return tuple(map(str, stated)) if isinstance(stated, list) else (str(stated),) if stated else ()
 
 
-def is_local(name: str) -> bool:
-    """Whether the name of a model is a folder or a checkpoint on this machine, not a hub id."""
-    return Path(name).expanduser().exists()
-
-
-def without_place(name: str) -> str:
-    """The name of a folder; of a run's serving folder or checkpoint with the run's name before it."""
-    path = Path(name)
-    return f"{path.parent.name}/{path.name}" if path.name == "serving" or path.suffix == ".ckpt" else path.name
-
-
 def hub_datasets(sources: Sequence[DataFile]) -> list[str]:
     """Hub ids of data sets: of sources that name theirs, or are read from the hub (hf:<id>[:<config>]:<split>)."""
     named = [s.path.split(":")[1] if s.path.startswith("hf:") else s.dataset for s in sources]
     return [name for name in dict.fromkeys(named) if name]
+
+
+def validation_results(metrics: Mapping[str, float], sources: Sequence[DataFile]) -> list[EvalResult]:
+    """The model-index of a reranker: its metrics on validation; those that are no finite number are left out."""
+    files = ", ".join(dict.fromkeys(without_place(source.path) for source in sources)) or "unnamed"
+    named = {
+        "task_type": "text-ranking", "dataset_type": (hub_datasets(sources) or ["own"])[0], "dataset_name": files,
+        "dataset_split": "validation",
+    }  # fmt: skip
+    found = [(name, value) for name, value in metrics.items() if isfinite(value)]
+    return [EvalResult(metric_type=name, metric_value=round(value, 6), **named) for name, value in found]
 
 
 def model_card(
@@ -109,6 +110,9 @@ def model_card(
     values: Mapping[str, Any],
     sources: Sequence[DataFile],
     provenance: Mapping[str, Any],
+    results: Sequence[EvalResult] = (),
+    library: str = "transformers",
+    name: str = "model",
 ) -> str:
     """Fill a template; files and folders of this machine are named without their place.
 
@@ -121,6 +125,9 @@ def model_card(
         values: What the template names besides them, `data` and `origins`.
         sources: Files that the model was trained on.
         provenance: Stored beside the weights; `data` maps files to sha256.
+        results: For the model-index.
+        library: That loads it.
+        name: Of the model, in the model-index.
 
     Raises:
         jinja2.UndefinedError: If the template names a value that is not there.
@@ -132,10 +139,11 @@ def model_card(
     made_of = [origins[name].base_models if is_local(model) else (model,) for name, model in models.items()]
     data = ModelCardData(
         license=card.license or licenses or None,
-        library_name="transformers",
+        library_name=library,
         language=card.language or sorted({source.language for source in sources if source.language}) or None,
         base_model=[*dict.fromkeys(base for bases in made_of for base in bases)] or None,
         datasets=hub_datasets(sources) or None,
+        **({"model_name": name, "eval_results": list(results)} if results else {}),
     )
     local = {name: markdown_code(without_place(model) if is_local(model) else model) for name, model in models.items()}
     read = provenance.get("data", {}).items()

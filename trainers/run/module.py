@@ -22,7 +22,7 @@ from common.errors import ArtifactError
 from common.shown_text import markdown
 from models.serving_manifest import CARD
 from trainers.run.learning import LOSS_DROP, doubts
-from trainers.run.model_card import Card, model_card, origin_of
+from trainers.run.model_card import Card, model_card, origin_of, validation_results
 from trainers.run.optimizers import follow_schedule
 from trainers.run.starting_weights import Start, StartOption, start_of
 from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
@@ -265,6 +265,8 @@ class RunModule(pl.LightningModule):
         values: Mapping[str, Any],
         provenance: Mapping[str, Any],
         starts: Sequence[str] = ("pretrained",),
+        library: str = "transformers",
+        reranks: bool = False,
     ) -> None:
         """Write a model card as README.md of a serving folder.
 
@@ -274,6 +276,8 @@ class RunModule(pl.LightningModule):
             values: What the template names besides the constructor's parameters, `validation` and `data`.
             provenance: Of the run.
             starts: The parameters that name the models that training started from.
+            library: That loads its files.
+            reranks: Whether it is a reranker: its validation then stands in the model-index.
         """
         named = [f"{name} {value:.4g}" for name, value in self.validation_metrics.items()]
         figures = markdown(", ".join(named) or "none yet")
@@ -281,7 +285,10 @@ class RunModule(pl.LightningModule):
             figures += f". **This model has not learned:** {'; '.join(found)}"
         values = {**self.hparams, "validation": figures, **values}
         origins = {name: origin_of(*self._models[name]) for name in starts if values[name]}
-        text = model_card(template, self.card, origins, values, self.trainer.datamodule.sources, provenance)
+        sources, measured = self.trainer.datamodule.sources, self.validation_metrics
+        chosen = {name: measured[name] for name in self.metric_names if reranks and name in measured}
+        results, name = validation_results(chosen, sources), folder.absolute().parent.name
+        text = model_card(template, self.card, origins, values, sources, provenance, results, library, name)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     @property
