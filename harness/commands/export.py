@@ -17,7 +17,10 @@ EXPORT = OutputFolder("`infer.py export`", "an export", _own_files)
 
 
 def export(
-    serving: Path, out: Path, form: Literal["onnx", "merged"] = "onnx", tolerance: NonNegativeFloat | None = None
+    serving: Path,
+    out: Path,
+    form: Literal["onnx", "onnx-int8", "merged"] = "onnx",
+    tolerance: NonNegativeFloat | None = None,
 ) -> None:
     """Export the model of a serving folder in another form, with tokenizer and manifest.
 
@@ -25,6 +28,7 @@ def export(
         serving: Folder that training exported.
         out: Folder to write; an earlier export there is replaced, anything else is refused.
         form: `onnx`: an encoder (of triples, of pairs, of words or of questions), with dynamic batch size and length.
+            `onnx-int8`: the same in 8 bits, in two files: for processors with AVX-512 VNNI, and for others.
             `merged`: adapters of a rewriter, an estimator or a generator, each merged into its base: whole models for
             transformers and vLLM.
         tolerance: Maximum difference on probes, in nats: of log-odds between ONNX and PyTorch (1e-4 when omitted), or
@@ -38,4 +42,4 @@ def export(
             return
         from harness.serving.onnx_export import export_onnx
 
-        export_onnx(serving, out, 1e-4 if tolerance is None else tolerance)
+        export_onnx(serving, out, 1e-4 if tolerance is None else tolerance, form == "onnx-int8")
