@@ -12,36 +12,27 @@ from models.cross_encoder import RelevanceEstimator
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import TripleClassifier
 from tests.conftest import ENCODERS
-from tests.helpers import every_trainer
+from tests.helpers.every_trainer import PREPARE
 from tests.helpers.runs import assert_repeated, weights
 from tests.helpers.tiny_runs import fit
 from tests.helpers.tolerances import decide, model_close
-from tests.trainers import test_dmqr_extractive, test_drrag, test_rerag_training
 
 pytestmark = pytest.mark.numeric
 
 PAIRS = [("who is name1", Passage.of("name2", "name1 in the film " * 9)), ("where", Passage.of("", "the city"))]
 
 
-def of_pairs(estimator: RelevanceEstimator) -> torch.Tensor:
-    return estimator(*estimator.encode.pad(estimator.encode([(asked, [passage]) for asked, passage in PAIRS]))).score_P
-
-
-def of_words(selector: WordSelector) -> torch.Tensor:
-    return selector(*selector.encode.pad(selector.encode(PAIRS)))
-
-
-def of_triples(classifier: TripleClassifier) -> torch.Tensor:
-    return classifier(*classifier.pad([classifier.encode(asked, each, each) for asked, each in PAIRS]))
+SCORES: dict[Any, Callable[[Any], torch.Tensor]] = {
+    RelevanceEstimator: lambda at: at(*at.encode.pad(at.encode([(asked, [one]) for asked, one in PAIRS]))).score_P,
+    WordSelector: lambda at: at(*at.encode.pad(at.encode(PAIRS))),
+    TripleClassifier: lambda at: at(*at.pad([at.encode(asked, one, one) for asked, one in PAIRS])),
+}
 
 
 @pytest.mark.parametrize("family", ENCODERS)
-@pytest.mark.parametrize(
-    ("kind", "scores"), [(RelevanceEstimator, of_pairs), (WordSelector, of_words), (TripleClassifier, of_triples)]
-)
-def test_gradients_reach_all_weights_and_one_option_sets_every_dropout(
-    family: str, kind: Any, scores: Callable[[Any], torch.Tensor], checkpoints: dict[str, Path]
-) -> None:
+@pytest.mark.parametrize("kind", SCORES)
+def test_gradients_reach_all_weights_and_one_option_sets_every_dropout(family, kind, checkpoints) -> None:
+    scores = SCORES[kind]
     model = kind.build(str(checkpoints[family]), 64, dropout=0.25).train()
     rates = {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)}
     assert rates == {0.25} or family == "modernbert"  # whose attention computes without a module
@@ -55,7 +46,7 @@ def test_gradients_reach_all_weights_and_one_option_sets_every_dropout(
 
 
 @pytest.mark.parametrize("family", ENCODERS)
-def test_the_words_of_a_pair_depend_on_neither_company_nor_padding(family: str, checkpoints: dict[str, Path]) -> None:
+def test_the_words_of_a_pair_depend_on_neither_company_nor_padding(family, checkpoints) -> None:
     selector = WordSelector.build(str(checkpoints[family]), 64).eval()
     decide(selector.network)
     found = [[each.log_odds for each in (*words.stays, *words.joins)] for words in selector.scores(PAIRS)]
@@ -66,42 +57,30 @@ def test_the_words_of_a_pair_depend_on_neither_company_nor_padding(family: str, 
 
 
 @pytest.mark.parametrize("family", ENCODERS)
-def test_an_estimator_of_its_first_layers_is_saved_and_read(
-    family: str, checkpoints: dict[str, Path], tmp_path: Path
-) -> None:
+def test_an_estimator_of_its_first_layers_is_saved_and_read(family, checkpoints, tmp_path) -> None:
     cut = RelevanceEstimator.build(str(checkpoints[family]), 64, layers=1).eval()
     cut.save(tmp_path / "cut")
     again = RelevanceEstimator.build(str(tmp_path / "cut"), 64).eval()
     assert again.network.config.num_hidden_layers == 1
-    assert of_pairs(again).tolist() == model_close(of_pairs(cut).tolist())
+    ours, theirs = (SCORES[RelevanceEstimator](each).tolist() for each in (again, cut))
+    assert ours == model_close(theirs)
 
 
-def rerag(place: every_trainer.Place, model: Path) -> tuple[str, ...]:
-    test_rerag_training.write_config(place.folder, model)
-    return ("--model.generator", "null", "--model.loss.label_weight", "1", "--checkpoint.monitor", "val/recall_1")
-
-
-def drrag(place: every_trainer.Place, model: Path) -> tuple[str, ...]:
-    test_drrag.write_config(place.folder, model, place.made("hotpot_file"))
-    return ()
-
-
-def extractive(place: every_trainer.Place, model: Path) -> tuple[str, ...]:
-    test_dmqr_extractive.write_run(place.folder, model)
-    return ()
+RERAG = ("--model.generator", "null", "--model.loss.label_weight", "1", "--checkpoint.monitor", "val/recall_1")
+FIRST = ("--checkpoint.every_n_train_steps", "2", "--checkpoint.save_top_k=-1", "--checkpoint.filename", "{step}")
 
 
 @pytest.mark.whole_run
 @pytest.mark.parametrize(
-    ("family", "prepare"), [("modernbert", rerag), ("mpnet", extractive), ("deberta-v2", drrag), ("modernbert", drrag)]
+    ("family", "trainer"),
+    [("modernbert", "rerag"), ("mpnet", "extractive"), ("deberta-v2", "drrag"), ("modernbert", "drrag")],
 )
-def test_a_run_trains_goes_on_from_its_second_step_and_exports(
-    family: str, prepare: Callable, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = every_trainer.Place(tmp_path, request, monkeypatch)
-    four = (*prepare(place, place.model(family)), "--trainer.max_steps", "4", "--trainer.val_check_interval", "2")
-    each = ("--checkpoint.every_n_train_steps", "2", "--checkpoint.save_top_k=-1", "--checkpoint.filename", "{step}")
-    fit("whole", *four, *each, "--checkpoint.monitor", "train/loss" if prepare is rerag else "train/loss_nats")
+def test_a_run_trains_goes_on_from_its_second_step_and_exports(family, trainer, place, monkeypatch) -> None:
+    start, (options, loss) = place.model(family), (RERAG, "loss") if trainer == "rerag" else ((), "loss_nats")
+    monkeypatch.setattr(place, "model", lambda _: start)
+    PREPARE[trainer](place)
+    four = (*options, "--trainer.max_steps", "4", "--trainer.val_check_interval", "2")
+    fit("whole", *four, *FIRST, "--checkpoint.monitor", f"train/{loss}")
     fit("resumed", *four, "--ckpt_path", "checkpoints/whole/step=2.ckpt")
-    assert_repeated(weights(tmp_path, "resumed"), weights(tmp_path, "whole"))
-    assert (tmp_path / "checkpoints/resumed/serving/serving.json").is_file()
+    assert_repeated(weights(place.folder, "resumed"), weights(place.folder, "whole"))
+    assert Path("checkpoints/resumed/serving/serving.json").is_file()
