@@ -24,17 +24,18 @@ from models.causal_lm import CausalLanguageModel, is_causal, next_logits
 from models.causal_part import computing, load_adapted, load_causal, save_causal, use_of
 from models.context_tokenizer import ContextEncoder, ContextFormat, text_format
 from models.devices import autocast, compute_dtype, resolve_device
-from models.encoders import positions
+from models.encoders import dropout_rates, positions
 from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
 from models.loading import check_vocabulary, load_config, load_network, load_tokenizer, save_network
 from models.lora import AdapterUse
+from models.onnx_network import with_backend
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.parallel_batches import each_batch
-from models.pretrained import dropout_options, load_seq2seq, resolve
-from models.prompt_tokenizer import PROMPT_FORMATS, PromptEncoder, PromptFormat
+from models.pretrained import load_seq2seq, resolve
+from models.prompt_tokenizer import PROMPT_FORMATS, QWEN3_RERANKER, PromptEncoder, PromptFormat, Task
 from models.sdpa import train_fast_on_cpu
 from models.serving_manifest import CURE, MANIFEST, FromServing, manifest_sha256, read_manifest
 from models.text_formats import label_tokens
@@ -110,7 +111,7 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
         cls,
         pretrained: str,
         max_tokens: int = 256,
-        text_format: ContextFormat = "fid",
+        text_format: ContextFormat | PromptFormat = "fid",
         dropout: float | None = None,
         gradient_checkpointing: bool = False,
         layers: int | None = None,
@@ -120,11 +121,11 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
 
         Args:
             pretrained: Folder or hub id: a T5-family model (also v1.1, Flan, mT5), a causal LM, or an encoder-only
-                model of the BERT/BigBird/Longformer family, which gets a one-label head unless it has a classification
-                head.
+                model such as MiniLM, BERT, ModernBERT, MPNet or DeBERTa, which gets a one-label head unless it has a
+                classification head.
             max_tokens: Maximum length of a pair, in tokens.
             text_format: Input format of a T5; encoder-only models always use `sentence_pair`, causal LMs that of their
-                tokenizer, see `models.prompt_tokenizer`.
+                tokenizer, or `qwen3_reranker`, see `models.prompt_tokenizer`.
             dropout: Rate of all dropout layers, not of a causal LM; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
             layers: Number of first layers to keep of an encoder-only model; all when None.
@@ -145,15 +146,20 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
                     f"here 1 to {config.num_hidden_layers}; a T5 or a causal LM is not supported."
                 )
             options["num_hidden_layers"] = layers
+            if kinds := getattr(config, "layer_types", None):  # ModernBERT's windows, layer by layer
+                options["layer_types"] = kinds[:layers]
         if is_causal(config):
             return cls.of_lm(
-                load_causal(pretrained, ESTIMATOR, dropout, gradient_checkpointing), max_tokens, label_words
+                load_causal(pretrained, ESTIMATOR, dropout, gradient_checkpointing),
+                max_tokens,
+                label_words,
+                text_format,
             )
         if config.is_encoder_decoder:
             network, tokenizer = load_seq2seq(pretrained, ESTIMATOR, dropout, gradient_checkpointing)
-            encode = ContextEncoder(tokenizer, max_tokens, text_format)
+            encode = ContextEncoder(tokenizer, max_tokens, text_format)  # type: ignore[arg-type]  # no prompt's
         else:
-            options |= {} if dropout is None else dropout_options(False, dropout)
+            options |= dropout_rates(config, dropout)
             if config.model_type == "big_bird":
                 options["attention_type"] = "original_full"
             labels = (
@@ -176,9 +182,16 @@ class RelevanceEstimator(CountsTokens, FromServing, nn.Module):
         return cls(network, encode, label_words)
 
     @classmethod
-    def of_lm(cls, lm: CausalLanguageModel, max_tokens: int, label_words: tuple[str, str] = TRUE_FALSE) -> Self:
+    def of_lm(
+        cls,
+        lm: CausalLanguageModel,
+        max_tokens: int,
+        label_words: tuple[str, str] = TRUE_FALSE,
+        text_format: str = "relevance",
+    ) -> Self:
         """A causal LM as estimator; it computes with the adapter of that name, if it has one."""
-        encode = PromptEncoder(lm.tokenizer, max_tokens, "relevance", lm.end_ids)
+        task: Task = QWEN3_RERANKER if text_format == QWEN3_RERANKER else "relevance"
+        encode = PromptEncoder(lm.tokenizer, max_tokens, task, lm.end_ids)
         return cls(lm.network, encode, label_words, use_of(lm.network, ESTIMATOR))
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Relevance:
@@ -269,7 +282,7 @@ def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "
         estimator = RelevanceEstimator.build(str(folder), most)
     estimator = estimator.eval().to(where)
     estimator.inference_dtype = dtype
-    return estimator
+    return estimator if folder or estimator.generative else with_backend(estimator, Path(name))
 
 
 def load_estimator(serving: Path, part: Mapping[str, Any], lm: CausalLanguageModel | None = None) -> RelevanceEstimator:
@@ -287,7 +300,8 @@ def load_estimator(serving: Path, part: Mapping[str, Any], lm: CausalLanguageMod
     check_fields(f"{serving}: label_words", words, dict.fromkeys(TRUE_FALSE, str), CURE)
     said = (words["true"], words["false"])
     if base := part.get("base"):
-        return RelevanceEstimator.of_lm(lm or load_adapted(serving, base, [ESTIMATOR]), part["max_tokens"], said)
+        max_tokens, form = input_of(serving, part)
+        return RelevanceEstimator.of_lm(lm or load_adapted(serving, base, [ESTIMATOR]), max_tokens, said, form)
     return RelevanceEstimator.build(str(serving / ESTIMATOR), *input_of(serving, part), label_words=said)
 
 

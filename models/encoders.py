@@ -13,7 +13,6 @@ from models.pretrained import resolve
 
 _UNNAMED = re.compile(r"LABEL_\d+")  # the labels of a model that names none
 _OFFSET_POSITIONS = ("roberta", "camembert", "longformer", "mpnet")  # in the names of model types
-_RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
 
 
 def is_trained(pretrained: str, family: Any, labels: Mapping[int, str]) -> bool:
@@ -55,17 +54,25 @@ def new_classifier(
     """
     folder = str(resolve(pretrained))
     config = load_config(folder)
-    if type(config) not in family._model_mapping or config.is_encoder_decoder:
-        raise UserError(
-            f"{pretrained} is a {config.model_type!r}, not an encoder: name a MiniLM, BERT, RoBERTa or DeBERTa."
-        )
+    check_encoder(family, pretrained, config)
     if (room := positions(config)) is not None and max_tokens > room:
         raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
     tokenizer = load_tokenizer(folder)
     named = {"num_labels": len(labels), "id2label": dict(labels), "label2id": {name: i for i, name in labels.items()}}
-    network = load_network(family, folder, new_head=True, dtype=torch.float32, **dropout_rates(dropout), **named)
+    network = load_network(
+        family, folder, new_head=True, dtype=torch.float32, **dropout_rates(config, dropout), **named
+    )
     check_vocabulary(tokenizer, network, folder)
     return network, tokenizer
+
+
+def check_encoder(family: Any, pretrained: str, config: PreTrainedConfig) -> None:
+    """Raise UserError if transformers has no encoder of this configuration with such a head."""
+    if type(config) not in family._model_mapping or config.is_encoder_decoder:
+        raise UserError(
+            f"{pretrained} is a {config.model_type!r}, not an encoder: name a MiniLM, BERT, RoBERTa, DeBERTa, MPNet or "
+            "ModernBERT."
+        )
 
 
 def positions(config: PreTrainedConfig) -> int | None:
@@ -75,9 +82,9 @@ def positions(config: PreTrainedConfig) -> int | None:
     return None if room < 0 else int(room) - (offset and (config.pad_token_id or 0) + 1)
 
 
-def dropout_rates(rate: float | None) -> dict[str, Any]:
-    """Values of a configuration for a dropout rate of hidden states and attention.
+def dropout_rates(config: PreTrainedConfig, rate: float | None) -> dict[str, float]:
+    """Values of an encoder's configuration that set every dropout rate, whatever its family calls them.
 
     None for None: the checkpoint's stay.
     """
-    return {} if rate is None else dict.fromkeys(_RATES, rate)
+    return {} if rate is None else {name: rate for name in config.to_dict() if "dropout" in name}

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from models.sdpa import NAME, attend
 
 FAMILIES = ("bert", "roberta", "xlm-roberta", "camembert")  # beside BigBird with fused attention
+CENTERED = ("big_bird", "longformer", "mpnet")  # whose head is given all states, and reads the first token's
 
 
 class FirstTokenLayer(nn.Module):
@@ -91,12 +92,15 @@ def center_first_token(network: PreTrainedModel, ids_BT: Tensor, attention_BT: T
     the same for every input, 0.54 beside differences of 0.004 after four of its layers, and in bf16 the differences
     vanish. A head that reads it learns one score for all inputs, which jumps from step to step, and the body learns
     nothing. Only the head reads that token, so that the bias of the layer's norm can take the common part away.
+    Networks of other families than `CENTERED` stay as they are.
 
     Args:
-        network: A sequence classifier of the BigBird or Longformer family, whose `classifier` is given all states.
+        network: A sequence classifier.
         ids_BT: Token ids of some inputs.
         attention_BT: Their attention mask.
     """
+    if network.config.model_type not in CENTERED:
+        return
     training, read = network.training, []
     hook = network.classifier.register_forward_pre_hook(lambda head, given: read.append(given[0][:, 0]))
     network.eval()(input_ids=ids_BT, attention_mask=attention_BT)

@@ -146,7 +146,7 @@ def load_seq2seq(
         raise UserError(
             f"{what} {pretrained}: its config.json has no decoder_start_token_id: add it (T5 starts with pad_token_id)."
         )
-    options: dict[str, Any] = {} if dropout is None else dropout_options(True, dropout)
+    options: dict[str, Any] = {} if dropout is None else {"dropout_rate": dropout}
     if base_bits is not None:
         from models.quantization import keep_layout, quantized
 
@@ -167,9 +167,3 @@ def load_seq2seq(
     if gradient_checkpointing:
         network.activation_checkpointing_enable({"use_reentrant": False})
     return network, tokenizer
-
-
-def dropout_options(encoder_decoder: bool, rate: float) -> dict[str, float]:
-    """The transformers config options that set every dropout rate of a T5 or of a BERT-like encoder."""
-    names = ("dropout_rate",) if encoder_decoder else ("hidden_dropout_prob", "attention_probs_dropout_prob")
-    return dict.fromkeys(names, rate)

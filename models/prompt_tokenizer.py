@@ -5,6 +5,8 @@
                       Answer:
     plain_relevance   the same, with the cue `Relevant:`
     plain_packed      as plain_answer, with a line for each of several passages
+    qwen3_reranker    the prompt that Qwen3-Reranker (arXiv:2506.05176) was trained with, with its own instruction; the
+                      question stands before the passage, and the model says `yes` or `no`
 
 What a plain model says begins with a blank and ends with a line break: every token that has one counts as an end token.
 A chat model's reply ends with its own end token. Passages are truncated, several share the room evenly; the question is
@@ -29,11 +31,20 @@ from models.long_questions import token_count
 from models.text_formats import chat_prompt, marker_texts
 
 PromptFormat = Literal[
-    "plain_answer", "plain_relevance", "plain_packed", "chat_answer", "chat_relevance", "chat_packed"
+    "plain_answer", "plain_relevance", "plain_packed", "chat_answer", "chat_relevance", "chat_packed", "qwen3_reranker"
 ]
-Task = Literal["answer", "relevance", "packed"]
+Task = Literal["answer", "relevance", "packed", "qwen3_reranker"]
 PROMPT_FORMATS: tuple[PromptFormat, ...] = get_args(PromptFormat)
 _CUES: dict[Task, str] = {"answer": "Answer:", "relevance": "Relevant:", "packed": "Answer:"}
+QWEN3_RERANKER: Literal["qwen3_reranker"] = "qwen3_reranker"
+YES_NO = ("yes", "no")  # what it says
+_QWEN3_PARTS = (  # before the question, in two parts, between it and the passage, behind the passage
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n',
+    "<Instruct>: Given a web search query, retrieve relevant passages that answer the query\n<Query>: ",
+    "\n<Document>:",
+    "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
+)
 _PASSAGE, _QUESTION = "Passage0here", "Question0here"  # stand for the texts while the chat template is filled
 
 
@@ -43,7 +54,8 @@ class PromptEncoder(ContextEncoder):
     Args:
         tokenizer: Of the model; its chat template is used where it has one.
         max_tokens: Maximum prompt length, in tokens.
-        task: Whether the model answers the question from one passage, judges it, or answers from several (`packed`).
+        task: Whether the model answers the question from one passage, judges it (`qwen3_reranker`: in that prompt), or
+            answers from several (`packed`).
         end_ids: End tokens of the model.
         cached_texts: As of `ContextEncoder`.
 
@@ -60,9 +72,11 @@ class PromptEncoder(ContextEncoder):
         cached_texts: int = 50_000,
     ) -> None:
         self.tokenizer, self.max_tokens, self.cached_texts = tokenizer, max_tokens, cached_texts
-        self.cue = _CUES[task]
-        self.chat = bool(tokenizer.chat_template)
-        self.format: PromptFormat = f"{'chat' if self.chat else 'plain'}_{task}"  # type: ignore[assignment]
+        self.cue, self.asked_first = _CUES.get(task, ""), task == QWEN3_RERANKER
+        self.chat = self.asked_first or bool(tokenizer.chat_template)
+        self.format: PromptFormat = (
+            QWEN3_RERANKER if self.asked_first else f"{'chat' if self.chat else 'plain'}_{task}"  # type: ignore[assignment]
+        )
         self.packed = task == "packed"
         self.specials = marker_texts(tokenizer)
         self._special_starts = {special[0] for special in self.specials}
@@ -70,10 +84,11 @@ class PromptEncoder(ContextEncoder):
         breaks = [] if self.chat else sorted(line_break_ids(tokenizer), key=lambda id_: tokenizer.decode([id_]) != "\n")
         self.end_ids = [*breaks, *end_ids]
         self.pad_id = end_ids[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        head, self._middle, self._tail = self._parts()
+        head, self._middle, self._tail, last = _QWEN3_PARTS if self.asked_first else (*self._parts(), "")
         ids = tokenizer(head, add_special_tokens=not self.chat, verbose=False)["input_ids"]
         self._head = ids[:-1] if ids and ids[-1] in end_ids else ids  # of a tokenizer that ends every text
-        self._fixed = len(self._head) + token_count(tokenizer, self._middle + self._tail)
+        self._last = tokenizer(last, add_special_tokens=False)["input_ids"] if last else []
+        self._fixed = len(self._head) + token_count(tokenizer, self._middle + self._tail) + len(self._last)
         if self._most < 1:
             raise UserError(f"max_tokens {max_tokens} leaves no room for a question in {self.format}: raise it.")
 
@@ -134,14 +149,14 @@ class PromptEncoder(ContextEncoder):
         prompts = []
         for question, passages in rows:
             end, ids = ends[question], [*islice(lines_ids, len(passages))]
-            shares = self._shares(ids, self.max_tokens - len(self._head) - len(end))
+            shares = self._shares(ids, self.max_tokens - len(self._head) - len(end) - len(self._last))
             kept = [token for line, share in zip(ids, shares, strict=True) for token in line[:share]]
-            prompts.append([*self._head, *kept, *end])
+            prompts.append([*self._head, *(end + kept if self.asked_first else kept + end), *self._last])
         return prompts
 
     def _body(self, passage: Passage) -> str:
         title, text = self._clean(passage.title), self._clean(passage.text)
-        return f"{title}: {text}" if title else text
+        return " " * self.asked_first + (f"{title}: {text}" if title else text)
 
     @cached_property
     def _most(self) -> int:

@@ -20,6 +20,8 @@ import torch
 from filelock import FileLock
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
+    AutoConfig,
+    AutoModel,
     BertConfig,
     BertModel,
     BigBirdConfig,
@@ -56,6 +58,15 @@ SENTINELS = [f"<extra_id_{i}>" for i in range(4)]
 SIZES = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
     "max_position_embeddings": 128,
+}  # fmt: skip
+
+ENCODERS: dict[str, dict[str, Any]] = {  # options of families that are trained as they are; windows shorter than texts
+    "modernbert": {"local_attention": 16, "classifier_pooling": "mean", "num_hidden_layers": 4},
+    "mpnet": {},
+    "deberta-v2": {
+        "relative_attention": True, "position_buckets": 16, "norm_rel_ebd": "layer_norm", "share_att_key": True,
+        "pos_att_type": ["p2c", "c2p"], "position_biased_input": False, "type_vocab_size": 0,
+    },
 }  # fmt: skip
 
 if (
@@ -146,6 +157,13 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             )  # fmt: skip
             LongformerForSequenceClassification(config).save_pretrained(folder)
         made[family] = folder
+    for family, options in ENCODERS.items():
+        made[family] = root / family
+        made[family].mkdir()
+        vocabulary = save_tokenizer(made[family])
+        torch.manual_seed(0)
+        config = AutoConfig.for_model(family, vocab_size=vocabulary, pad_token_id=0, **{**SIZES, **options})
+        AutoModel.from_config(config).save_pretrained(made[family])
     return made
 
 

@@ -55,8 +55,8 @@ class ExtractiveTrainer(EncoderModule):
     """Binary cross-entropy per word on labels of retrieval with and without it; AdamW with linear warm-up and decay.
 
     Args:
-        pretrained: What to start from: folder or hub id of an encoder such as MiniLM, BERT, RoBERTa; or the serving
-            folder or a checkpoint of an earlier run.
+        pretrained: What to start from: folder or hub id of an encoder such as MiniLM, BERT, ModernBERT, DeBERTa; or the
+            serving folder or a checkpoint of an earlier run.
         max_tokens: Maximum length of question and passage, in tokens; the passage is truncated, then the question.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when null.
         stays_weight: Weight of the loss on the question's words, beside 1 for the passages' words.

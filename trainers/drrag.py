@@ -35,8 +35,9 @@ class DrRagTrainer(EncoderModule):
     AdamW with linear warm-up and decay; decision threshold from validation.
 
     Args:
-        pretrained: What to start from: folder or hub id of a BigBird, a Longformer, or a BERT/RoBERTa-family
-            checkpoint, which is converted to BigBird; or the serving folder or a checkpoint of an earlier run.
+        pretrained: What to start from: folder or hub id of a BigBird, of another encoder such as Longformer,
+            ModernBERT, MPNet or DeBERTa, or of the BERT/RoBERTa family, which is converted to BigBird; or the serving
+            folder or a checkpoint of an earlier run.
         max_tokens: Longest triple, in tokens; passages are truncated, and a question that leaves them no room.
         attention: fused, full, block_sparse, or auto (fused up to 1,024 tokens, block_sparse above).
         layers: Keep only the first n layers of a BERT/RoBERTa checkpoint; all when None.

@@ -22,7 +22,7 @@ from models.cross_encoder import ESTIMATOR, KIND, TRUE_FALSE, RelevanceEstimator
 from models.lora import Lora
 from models.pair_export import SENTENCE_TRANSFORMERS
 from models.pretrained import base_model
-from models.prompt_tokenizer import PromptEncoder
+from models.prompt_tokenizer import QWEN3_RERANKER, YES_NO, PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import Generator
 from models.rerag.model import GENERATOR, Relevance, ReRagModel
@@ -55,7 +55,7 @@ class ReRagTrainer(RunModule):
 
     Args:
         estimator: What to start the relevance estimator from: folder or hub id of a model of the T5 family, of a causal
-            LM, or of an encoder-only one of the BERT/BigBird family; or the serving folder or a checkpoint of an
+            LM, or of an encoder such as MiniLM, BERT, ModernBERT; or the serving folder or a checkpoint of an
             earlier run, of which the estimator is taken; null for none.
         generator: The same for the generator: a T5, a causal LM, or an earlier run, of which the generator is taken;
             null for none. If both name the same causal LM, it is loaded once, and each trains an adapter of its own.
@@ -162,10 +162,17 @@ class ReRagTrainer(RunModule):
         self.sources = {name: self.start(name) for name in (ESTIMATOR, GENERATOR) if given[name] is not None}
         if self.lora.rank is not None and self.lora != LORA and not any(map(reads_prompts, self.sources.values())):
             raise UserError("model.lora is for a causal LM, and neither model is one: leave it out.")
+        if self.preset.format == QWEN3_RERANKER:
+            unread = "is for an estimator that is a causal LM, and a generator beside it must be one, too."
+            causal = given.estimator is not None and all(map(reads_prompts, self.sources.values()))
+            refuse(not causal, f"text.format {QWEN3_RERANKER} {unread}")
+            unsaid = "says yes and no: leave text.true_word and text.false_word out."
+            refuse(words not in (TRUE_FALSE, YES_NO), f"text.format {QWEN3_RERANKER} {unsaid}")
+            words = YES_NO
         fixed = (GENERATOR,) if self.frozen else ()
         adapted = load_adapted_lms(self.sources, self.lora, fixed, dropout, checkpointing)
         if lm := adapted.get(ESTIMATOR):
-            self.estimator = RelevanceEstimator.of_lm(lm, max_tokens, words)
+            self.estimator = RelevanceEstimator.of_lm(lm, max_tokens, words, self.preset.format)
         elif given.estimator is not None:
             self.estimator = RelevanceEstimator.build(
                 self.sources[ESTIMATOR], max_tokens, self.preset.format, dropout, checkpointing, given.estimator_layers,
@@ -184,8 +191,9 @@ class ReRagTrainer(RunModule):
             self.generator = CausalGenerator(lm, max_tokens, self.preset.answer_prefix, self.packed)
         elif given.generator is not None:
             trained = (None, False) if self.frozen else (dropout, checkpointing)
+            form: Any = self.preset.format  # a T5 has no prompt's
             self.generator = load_generator(
-                self.sources[GENERATOR], max_tokens, self.preset.format, self.preset.answer_prefix, *trained
+                self.sources[GENERATOR], max_tokens, form, self.preset.answer_prefix, *trained
             )
         for part in self.parts:
             if isinstance(part.encode, PromptEncoder):  # of a causal LM

@@ -20,7 +20,8 @@ class Text:
     Args:
         format: A T5's text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
             documents in one call, without an estimator. The preset's when null. Encoders and causal LMs have their own;
-            a causal LM can be `packed`, too.
+            a causal LM can be `packed`, too, and one that estimates `qwen3_reranker`: in Qwen3-Reranker's prompt it
+            says yes and no.
         max_answer_tokens: Longest answer, in tokens, in training and generation.
         answer_prefix: Text before every answer; "Answer: " in the released code. The preset's when null.
         repetition_penalty: Of a T5's generation; exported in its generation_config.json. The preset's when null.
@@ -28,7 +29,7 @@ class Text:
         false_word: Its word for an irrelevant context. In mT5's vocabulary "false" is two tokens: use yes and no there.
     """
 
-    format: ContextFormat | None = None
+    format: ContextFormat | Literal["qwen3_reranker"] | None = None
     max_answer_tokens: PositiveInt = 32
     answer_prefix: str | None = None
     repetition_penalty: PositiveFloat | None = None
@@ -121,7 +122,7 @@ class Preset:
 
     gen_form: GenForm
     kl_direction: KlDirection
-    format: ContextFormat = "fid"
+    format: ContextFormat | Literal["qwen3_reranker"] = "fid"
     answer_prefix: str = ""
     repetition_penalty: float = 1.0
     fit_temperature: bool = False

@@ -9,6 +9,7 @@ from io import TextIOWrapper
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 
+from common.backends import Backend, chosen
 from common.errors import UserError
 from common.progress import say_facts
 from common.ranges import NonNegativeInt, PositiveInt, at_least
@@ -42,6 +43,7 @@ def ask(
     width: Width | None = None,
     characters: Width | None = None,
     turns: NonNegativeInt = 0,
+    backend: Backend = "torch",
 ) -> None:
     """Answer questions; print the passages, why each was chosen, the answer if a reader is configured, and the costs.
 
@@ -61,9 +63,12 @@ def ask(
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
         turns: How many earlier questions and answers go with a question that is typed in: the system's rewriter
             makes of them a question that stands alone, if it reads earlier turns, else they are put before it.
+        backend: What computes encoders that are trained parts: torch, or onnx: ONNX Runtime on the CPU, from the export
+            in the folder `onnx` beside their serving folder.
     """
     batches = _batches(system, question, questions, layout, limit, exclude_self, turns)
-    load(system)
+    with chosen(backend):
+        load(system)
     width = width or shutil.get_terminal_size().columns
     reads, earlier = reads_history(system), list[str]()  # questions and answers by turns, oldest first
     printed, failed = 0, FailedQuestions()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from common.backends import chosen
 from common.errors import SomeFailedError, UserError
 from common.outputs import partial_folder
 from common.progress import say
@@ -100,7 +101,7 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
 
     first = next(iter(given.values()))
     out = Path(first["out"])
-    of_evaluate = {"system", "study", "studies"}
+    of_evaluate = {"system", "study", "studies", "backend"}
     files, settings = files_and_settings(**{name: each for name, each in first.items() if name not in of_evaluate})
     studies = {name: build(options["system"], "study", taken[name]) for name, options in given.items()}
     files.check()
@@ -113,7 +114,8 @@ def compare(given: Mapping[str, dict[str, Any]]) -> None:
             # taken out: what a system has loaded is freed before the next one loads
             system, study = given[name].pop("system"), studies.pop(name)
             gc.collect()  # what the parser built is held in cycles
-            load(system)
+            with chosen(first["backend"]):
+                load(system)
             own = replace(settings, partial=partial_folder(settings.partial / name))
             (folder / name).mkdir()
             found = evaluate_into(folder / name, system, study if first["studies"] else None, files, own)

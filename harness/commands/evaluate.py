@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.answer_metrics import Normalization
+from common.backends import Backend, chosen
 from common.errors import ArtifactError, UserError
 from common.files import whole_folder
 from common.outputs import partial_folder
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    system: System, out: Path, study: dict[str, Any] | None = None, studies: bool = True, **shared: Any
+    system: System,
+    out: Path,
+    study: dict[str, Any] | None = None,
+    studies: bool = True,
+    backend: Backend = "torch",
+    **shared: Any,
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -44,6 +50,8 @@ def evaluate(
             all.
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and
             options of studies do nothing.
+        backend: What computes encoders that are trained parts: torch, or onnx: ONNX Runtime on the CPU, from the export
+            in the folder `onnx` beside their serving folder.
         shared: See `files_and_settings`.
     """
     files, settings = files_and_settings(out, **shared)
@@ -53,7 +61,8 @@ def evaluate(
     own = build(system, "study", study)
     files.check()
     OUTPUT.check_writable(out)
-    load(settings.judge, system)
+    with chosen(backend):
+        load(settings.judge, system)
     with report_folder(out, settings) as folder:
         measured = evaluate_into(folder, system, own if studies else None, files, settings)
     measured.failed.check()

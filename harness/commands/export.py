@@ -20,7 +20,7 @@ EXPORT = OutputFolder("`infer.py export`", "an export", _own_files)
 def export(
     serving: Path,
     out: Path | None = None,
-    form: Literal["onnx", "merged"] = "onnx",
+    form: Literal["onnx", "onnx-int8", "merged"] = "onnx",
     tolerance: NonNegativeFloat | None = None,
     push: str | None = None,
     part: str | None = None,
@@ -34,6 +34,7 @@ def export(
         out: Folder to write; an earlier export there is replaced, anything else is refused. Omitted: nothing is
             converted, and `push` takes the serving folder as it is.
         form: `onnx`: an encoder (of triples, of pairs, of words or of questions), with dynamic batch size and length.
+            `onnx-int8`: the same in 8 bits, in two files: for processors with AVX-512 VNNI, and for others.
             `merged`: adapters of a rewriter, an estimator or a generator, each merged into its base: whole models for
             transformers and vLLM; a causal estimator also for sentence-transformers' CrossEncoder.
         tolerance: Maximum difference on probes, in nats: of log-odds between ONNX and PyTorch (1e-4 when omitted), or
@@ -60,7 +61,7 @@ def export(
             else:
                 from harness.serving.onnx_export import export_onnx
 
-                export_onnx(serving, out, 1e-4 if tolerance is None else tolerance)
+                export_onnx(serving, out, 1e-4 if tolerance is None else tolerance, form == "onnx-int8")
     if push is not None:
         from harness.serving import hub
 

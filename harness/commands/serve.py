@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from common.backends import Backend, chosen
 from common.errors import UserError
 from common.packages import require
 from common.progress import say
@@ -27,6 +28,7 @@ def serve(
     limits: ServingLimits = ServingLimits(),  # noqa: B008 (frozen)
     device: str = "auto",
     precision: Precision = "auto",
+    backend: Backend = "torch",
 ) -> None:
     """Serve a system, or a trained part alone, over HTTP until Ctrl-C or SIGTERM; accepted requests are finished.
 
@@ -42,6 +44,8 @@ def serve(
         limits: How much is taken at once.
         device: Of the part alone: auto, cpu or cuda.
         precision: Of the part alone: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        backend: What computes encoders that are trained parts: torch, or onnx: ONNX Runtime on the CPU, from the export
+            in the folder `onnx` beside their serving folder.
     """
     if (system is None) == (serving is None):
         raise UserError(
@@ -53,7 +57,9 @@ def serve(
 
     listening = bound(host, port)
     key = os.environ.get(KEY_VARIABLE, "").strip()
-    run(_served(system, serving, limits, device, precision), limits, listening, host, key)
+    with chosen(backend):
+        served = _served(system, serving, limits, device, precision)
+    run(served, limits, listening, host, key)
 
 
 def mcp(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
+from common.backends import by_onnx
 from common.files import sha256
 
 MANIFESTS = ("serving.json", "index.json")  # of serving folders and indexes; a manifest's sha256 identifies its folder
@@ -173,6 +174,8 @@ def models_of(system: object) -> dict[str, Any]:
 def computed_in(part: object) -> str | None:
     """Name of the data type of a loaded model's matrix products, such as float32, for reports; None if it has none."""
     dtype = getattr(part, "inference_dtype", None)
+    if exported := getattr(getattr(part, "network", None), "file", None):
+        return f"{exported.name} by ONNX Runtime"
     return None if dtype is None else str(dtype).removeprefix("torch.")
 
 
@@ -181,7 +184,7 @@ def hardware() -> str:
     from models.devices import compute_dtype, resolve_device
 
     device = resolve_device("auto")
-    return f"{device.type}, auto is {compute_dtype('auto', device)}"
+    return f"{device.type}, auto is {compute_dtype('auto', device)}" + ", encoders by ONNX Runtime" * by_onnx()
 
 
 def library_versions() -> dict[str, str]:

@@ -1,6 +1,8 @@
 """ONNX export of a serving folder's encoder: any batch size and length, verified against the PyTorch model.
 
 OUT/model.onnx    the encoder; its inputs are what the tokenizer beside it gives
+OUT/onnx/*.onnx   in its place, with `int8`: linear layers in 8 bits, for processors with AVX-512 VNNI and for others,
+                  and config.json, under the names that sentence-transformers gives such files
 OUT/serving.json  kind "<kind>_onnx", inputs and outputs, what was chosen on validation, the files' SHA-256
 OUT/README.md     the card's metadata, what a score means, and a snippet for ONNX Runtime
 
@@ -8,7 +10,7 @@ Shape legend: P texts, pairs or triples, T tokens, L labels.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +30,14 @@ from models.cross_encoder import KIND as RERAG
 from models.dmqr.word_selector import KIND as WORDS
 from models.dmqr.word_selector import LABELS, WordSelector
 from models.drrag.triple_classifier import KIND as TRIPLES
-from models.drrag.triple_classifier import TripleClassifier, read_classifier_manifest
+from models.drrag.triple_classifier import TripleClassifier
+from models.onnx_network import FP32, INT8
 from models.pair_export import pair_tokenizer
-from models.serving_manifest import CARD, CURE, MANIFEST, card_metadata, read_manifest, write_manifest
+from models.serving_manifest import CARD, CURE, MANIFEST, card_metadata, manifest_sha256, read_manifest, write_manifest
 
-MODEL_FILE = "model.onnx"
-OUTPUT = "log_odds"
+OUTPUT, LOGITS = "log_odds", "logits"  # of fp32, and of int8: as transformers calls it
 EXPORTED = (
-    "DR-RAG's classifier (BigBird of up to 1,024 tokens), RE-RAG's encoder-only estimator and DMQR-RAG's extractive "
+    "DR-RAG's classifier (of BigBird up to 1,024 tokens), RE-RAG's encoder-only estimator and DMQR-RAG's extractive "
     "rewriter"
 )
 MAX_FULL_TOKENS = 1024  # block-sparse attention, beyond, cannot be traced
@@ -74,9 +76,9 @@ class Encoder:
 
 
 def _of_triples(serving: Path) -> Encoder:
-    if read_classifier_manifest(serving, check_files=False)["max_tokens"] > MAX_FULL_TOKENS:
-        raise _refused(serving, "a classifier of longer triples")
     served = TripleClassifier.load(serving, "cpu", "full", "fp32")
+    if served.network.config.model_type == "big_bird" and served.encode.max_tokens > MAX_FULL_TOKENS:
+        raise _refused(serving, "a BigBird of longer triples")
     ids_PT, attention_PT = served.encode.pad([served.encode(*triple) for triple in TRIPLE_PROBES])
     return Encoder(
         served, served, {"input_ids": ids_PT, "attention_mask": attention_PT}, ("P",),
@@ -131,16 +133,17 @@ class _Scores(nn.Module):
         return self.scores(input_ids, attention_mask, *types)
 
 
-def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float:
-    """Write `model.onnx`, tokenizer, card and manifest.
+def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4, int8: bool = False) -> float:
+    """Write `model.onnx`, or its two forms in 8 bits, tokenizer, card and manifest.
 
     Args:
         serving: Folder that training exported.
         out: Folder to write; an existing one is replaced: `infer.py export` checks that it is an earlier export.
-        tolerance_nats: Maximum difference in log-odds on the probes.
+        tolerance_nats: Maximum difference in log-odds on the probes, in fp32.
+        int8: Whether linear layers and embeddings are written in 8 bits, with activations as they come (`dynamic`).
 
     Returns:
-        The maximum difference, nats.
+        The maximum difference, nats, in fp32.
 
     Raises:
         UserError: If the ONNX packages are not installed, the folder holds none of `ENCODERS`, or its network cannot be
@@ -152,39 +155,63 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
     kind = str(manifest.get("kind"))
     if kind not in ENCODERS:
         raise _refused(serving, f"a {kind}")
-    encoder = ENCODERS[kind](serving)
+    encoder, output = ENCODERS[kind](serving), LOGITS if int8 else OUTPUT
+    if int8 and encoder.shape == ("P",):  # transformers has a column for the one label
+        scores = encoder.scores
+        encoder = replace(encoder, scores=lambda *inputs: scores(*inputs)[:, None], shape=("P", 1))
     with Progress(f"exporting and checking {out}"), unwanted_hidden(), whole_folder(out) as folder:
-        _write(encoder, folder / MODEL_FILE, serving)
-        difference = _difference(encoder, folder / MODEL_FILE)
+        _write(encoder, output, folder / FP32, serving)
+        difference = _difference(encoder, folder / FP32)
         if not difference <= tolerance_nats:
             raise ArtifactError(
                 f"{out}: ONNX differs by {difference:.1e} nats, allowed {tolerance_nats:.1e}: not written."
             )
+        told = {FP32: difference}
+        if int8:
+            told = _quantize(encoder, folder)
+            encoder.served.network.config.save_pretrained(folder)
         encode = encoder.served.encode
         types = "token_type_ids" in encoder.inputs
         pair_tokenizer(encode.tokenizer, encode.max_tokens, types, separator_inside=False).save_pretrained(folder)
-        (folder / CARD).write_text(card_metadata(serving) + _card(encoder, kind, difference), encoding="utf-8")
+        (folder / CARD).write_text(card_metadata(serving) + _card(encoder, kind, output, told), encoding="utf-8")
         write_manifest(
             folder, f"{kind}_onnx", manifest["text_format"], encode.max_tokens,
-            inputs={name: ["P", "T"] for name in encoder.inputs}, outputs={OUTPUT: list(encoder.shape)},
+            inputs={name: ["P", "T"] for name in encoder.inputs},
+            outputs={output: list(encoder.shape)}, serving_sha256=manifest_sha256(serving),
             **{key: manifest[key] for key in COPIED if key in manifest},
         )  # fmt: skip
-    print(f"{out}: {MODEL_FILE}, maximum difference {difference:.1e} nats")
+    for file, apart in told.items():
+        print(f"{out}: {file}, maximum difference {apart:.1e} nats")
     return difference
+
+
+def _quantize(encoder: Encoder, folder: Path) -> dict[str, float]:
+    """Replace the fp32 file of a folder by those in 8 bits; the largest difference (nats) of each on the probes."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    model = onnx.load(folder / FP32)
+    del model.graph.value_info[:]  # shapes that torch wrote: the quantizer infers others, and fails on the difference
+    (folder / FP32).unlink()
+    kinds = zip(INT8.values(), ((QuantType.QInt8, False), (QuantType.QUInt8, True)), strict=True)
+    for file, (kind, reduced) in kinds:  # 7 bits where sums of two products of 8 bits overflow
+        (folder / file).parent.mkdir(exist_ok=True)
+        quantize_dynamic(model, folder / file, weight_type=kind, reduce_range=reduced)
+    return {file: _difference(encoder, folder / file) for file in INT8.values()}
 
 
 def _refused(serving: Path, held: str) -> UserError:
     return UserError(f"--form onnx is for {EXPORTED}; {serving} holds {held}.")
 
 
-def _write(encoder: Encoder, file: Path, serving: Path) -> None:
+def _write(encoder: Encoder, output: str, file: Path, serving: Path) -> None:
     """Trace the encoder.  Raises UserError if torch cannot."""
     batch = torch.export.Dim("batch", min=1)
     tokens = torch.export.Dim("tokens", min=2, max=encoder.served.encode.max_tokens)
     try:
         torch.onnx.export(
             _Scores(encoder).eval(), (), file, kwargs=encoder.inputs, dynamo=True, external_data=False, verbose=False,
-            input_names=list(encoder.inputs), output_names=[OUTPUT],
+            input_names=list(encoder.inputs), output_names=[output],
             dynamic_shapes={name: {0: batch, 1: tokens} for name in encoder.inputs},
         )  # fmt: skip
     except torch.onnx.OnnxExporterError as error:
@@ -203,28 +230,30 @@ def _difference(encoder: Encoder, file: Path) -> float:
         given = {name: each[rows, :width] for name, each in encoder.inputs.items()}
         (by_onnx,) = session.run(None, {name: each.numpy() for name, each in given.items()})
         with torch.inference_mode():
-            by_torch = encoder.scores(*given.values()).numpy()
-        differences.append(float(np.abs(by_torch - by_onnx).max()))
+            apart = np.abs(encoder.scores(*given.values()).numpy() - by_onnx)
+        read = given["attention_mask"].numpy() > 0  # what stands at padding means nothing
+        differences.append(float((apart[read] if encoder.shape[1:2] == ("T",) else apart).max()))
     return max(differences)
 
 
-def _card(encoder: Encoder, kind: str, difference: float) -> str:
+def _card(encoder: Encoder, kind: str, output: str, told: dict[str, float]) -> str:
     shape = ", ".join(map(str, encoder.shape))
-    return f"""# {MODEL_FILE}, from a {kind} of Lightning RAG
+    apart = "; ".join(f"{name} {difference:.1e} nats" for name, difference in told.items())
+    return f"""# {" and ".join(told)}, from a {kind} of Lightning RAG
 
 - Inputs, int64 (P, T): {", ".join(f"`{name}`" for name in encoder.inputs)}, as the tokenizer in this folder gives them
   for any number P of inputs of T <= {encoder.served.encode.max_tokens} tokens, padded on the right.  Texts are in
   Unicode's NFKC form with single blanks between words, and contain no special tokens but those shown here.
-- Output, float32 ({shape}): `{OUTPUT}`, {encoder.meaning}.
-- Largest difference to PyTorch on a probe set: {difference:.1e} nats.
+- Output, float32 ({shape}): `{output}`, {encoder.meaning}.
+- Largest difference to PyTorch on a probe set: {apart}.
 
 ```python
 import onnxruntime
 from transformers import AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained(".")
-session = onnxruntime.InferenceSession("{MODEL_FILE}")
+session = onnxruntime.InferenceSession("{next(iter(told))}")
 batch = tokenizer({encoder.texts}, padding=True, truncation=True, return_tensors="np")
-({OUTPUT},) = session.run(None, dict(batch))
+({output},) = session.run(None, dict(batch))
 ```
 """

@@ -25,6 +25,7 @@ from models.encoders import is_trained, new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network, load_tokenizer, save_network
+from models.onnx_network import with_backend
 from models.pair_export import pair_tokenizer
 from models.parallel_batches import each_batch
 from models.sdpa import train_fast_on_cpu
@@ -117,7 +118,7 @@ class WordSelector(CountsTokens, nn.Module):
         encode = WordPairEncoder(load_tokenizer(folder), manifest["max_tokens"])
         selector = cls(network, encode)
         selector.inference_dtype = dtype
-        return selector.to(where).eval()
+        return with_backend(selector.to(where).eval(), Path(serving))
 
     def save(self, folder: Path) -> None:
         """Write network and tokenizer to `folder/selector` for transformers' Auto classes.
@@ -139,7 +140,7 @@ class WordSelector(CountsTokens, nn.Module):
     def scores(self, pairs: Sequence[tuple[str, Passage]]) -> list[WordScores]:
         """The words of every pair, in order; batched by length."""
         inputs = self.encode(pairs)
-        device = next(self.parameters()).device
+        device = self.network.device
         self.tokens_read += sum(len(each.ids) for each in inputs)
 
         @torch.inference_mode()

@@ -28,15 +28,18 @@ from models.bigbird.attention import AttentionKind, freeze_pooler, fuse, resolve
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, Padding, TripleEncoder
+from models.encoders import check_encoder, dropout_rates, positions
 from models.first_token import center_first_token, compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.fused_kernels import fuse_kernels
 from models.length_batching import length_batches
 from models.loading import check_vocabulary, load_config, load_network, load_tokenizer
 from models.lora import Lora, add_adapter
+from models.onnx_network import with_backend
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.parallel_batches import each_batch
 from models.pretrained import resolve
+from models.sdpa import train_fast_on_cpu
 from models.serving_manifest import FromServing, manifest_sha256, read_manifest
 from models.token_count import CountsTokens
 
@@ -77,6 +80,8 @@ class TripleClassifier(CountsTokens, FromServing, nn.Module):
             elif self.sparse:
                 sparsify(network.bert)
             freeze_pooler(network.bert)
+        else:
+            train_fast_on_cpu(network)
 
     @classmethod
     def build(
@@ -90,8 +95,8 @@ class TripleClassifier(CountsTokens, FromServing, nn.Module):
         """A classifier to train.
 
         Args:
-            pretrained: Folder or hub id: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is converted
-                to BigBird.
+            pretrained: Folder or hub id: BigBird, another encoder such as Longformer, ModernBERT, MPNet or DeBERTa, or
+                a BERT/RoBERTa-family checkpoint, which is converted to BigBird.
             max_tokens: Maximum length of a triple, in tokens.
             attention: For BigBird: `fused` (full attention in one kernel), `full` (the same, eager), `block_sparse`, or
                 `auto`: fused up to 1,024 tokens and block-sparse above.
@@ -100,21 +105,20 @@ class TripleClassifier(CountsTokens, FromServing, nn.Module):
 
         Raises:
             MissingInputError: If the model is not on this machine.
-            UserError: If the model family is not supported, or max_tokens exceeds its positions.
+            UserError: If it is no encoder, or max_tokens exceeds its positions.
         """
         folder = str(resolve(pretrained))
         config = load_config(folder)
         encode = TripleEncoder(load_tokenizer(folder), max_tokens)
         labels = {"num_labels": 2, "id2label": LABELS, "label2id": {name: i for i, name in LABELS.items()}}
-        rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
-        dropouts = {} if dropout is None else dict.fromkeys(rates, dropout)
+        check_encoder(AutoModelForSequenceClassification, pretrained, config)
         pair_tokenizer(
             encode.tokenizer, max_tokens, token_types=False, separator_inside=True
         )  # refuse it now, not at export
         if convertible(config):
             body = load_network(AutoModel, folder, dtype=torch.float32)
             body = to_bigbird(body, positions_for(max_tokens, attention), layers)
-            for key, value in {**labels, **dropouts}.items():
+            for key, value in {**labels, **dropout_rates(body.config, dropout)}.items():
                 setattr(body.config, key, value)
             body.config.attention_type = _attention_type(attention, max_tokens)
             network = BigBirdForSequenceClassification(body.config)
@@ -124,22 +128,14 @@ class TripleClassifier(CountsTokens, FromServing, nn.Module):
             raise UserError(
                 f"layers is for BERT/RoBERTa checkpoints; {pretrained} is a {config.model_type}: remove the option."
             )
-        elif config.model_type == "big_bird":
-            kind = _attention_type(attention, max_tokens)
-            network = _with_two_labels(folder, config, attention_type=kind, **labels, **dropouts)
-        elif config.model_type == "longformer":
-            dropouts.pop("classifier_dropout", None)  # its head uses hidden_dropout_prob
-            network = _with_two_labels(folder, config, **labels, **dropouts)
         else:
-            raise UserError(
-                f"{pretrained} is a {config.model_type!r}; allowed: big_bird, longformer, bert, roberta, xlm-roberta, "
-                "camembert."
-            )
+            options = {**attention_options(folder, attention, max_tokens), **dropout_rates(config, dropout)}
+            network = _with_two_labels(folder, config, **labels, **options)
         check_vocabulary(encode.tokenizer, network, folder)
         classifier = cls(network, encode, attention)
         classifier.new_head = not (config.architectures or [""])[0].endswith("ForSequenceClassification")
-        room = network.config.max_position_embeddings - (2 if config.model_type == "longformer" else 0)
-        if (needed := classifier.padded_length(max_tokens)) > room:
+        room = positions(network.config)
+        if room is not None and (needed := classifier.padded_length(max_tokens)) > room:
             padded = "" if needed == max_tokens else f" (padded to {needed})"
             raise UserError(
                 f"max_tokens {max_tokens}{padded} is beyond the {room} positions of {pretrained}: lower it."
@@ -174,7 +170,7 @@ class TripleClassifier(CountsTokens, FromServing, nn.Module):
         classifier = cls(network, TripleEncoder(folder, manifest["max_tokens"]), kind)
         classifier.threshold, classifier.inference_dtype = manifest["threshold"], dtype
         classifier.serving_sha256 = manifest_sha256(serving)
-        return classifier.to(where).eval()
+        return with_backend(classifier.to(where).eval(), Path(serving))
 
     def save(self, folder: Path) -> None:
         """Write network and tokenizer to `folder/classifier` for transformers' Auto classes and CrossEncoder.
@@ -236,7 +232,7 @@ class TripleClassifier(CountsTokens, FromServing, nn.Module):
         Yields:
             Per batch: positions in `triples` and their log-odds (nats), so that callers can report and save progress.
         """
-        device = next(self.parameters()).device
+        device = self.network.device
         tokens_per_batch = tokens_per_batch or TOKENS_PER_BATCH[device.type]
         self.encode.remember_triples(triples)
         sequences = [self.encode(*triple) for triple in triples]

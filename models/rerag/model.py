@@ -21,6 +21,7 @@ from models.cross_encoder import ESTIMATOR as ESTIMATOR
 from models.cross_encoder import FORMATS, KIND, TRUE_FALSE, RelevanceEstimator, checked_parts, input_of, load_estimator
 from models.devices import compute_dtype, resolve_device
 from models.lora import adapters_of, save_adapter
+from models.onnx_network import with_backend
 from models.prompt_tokenizer import PromptEncoder
 from models.rerag.causal_generator import CausalGenerator
 from models.rerag.generator import GENERATOR as GENERATOR
@@ -168,6 +169,8 @@ class ReRagModel:
         for part in (estimator, generator):
             if part is not None:
                 part.inference_dtype, part.serving_sha256 = dtype, manifest_sha256(serving)
+        if estimator is not None and not estimator.generative:
+            estimator = with_backend(estimator, serving)
         return cls(
             estimator,
             generator,

@@ -12,6 +12,7 @@ from models.cross_encoder import RelevanceEstimator, load_scorer
 from models.length_batching import pad
 from models.rerag.model import ReRagModel
 from models.rerag.parts import load_generator
+from tests.conftest import ENCODERS
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.rerag_world import HAMLET, PAIRS, QUESTION, estimator, reading_batch, write_serving
 from tests.helpers.tolerances import assert_gradients_close, decide, fp32_tolerance, model_close, model_tolerance
@@ -82,7 +83,7 @@ def test_logits_are_fp32_under_autocast(checkpoints) -> None:
     torch.testing.assert_close(relevance.score_P.double(), expected, atol=atol, rtol=0)
 
 
-@pytest.mark.parametrize("family", ["t5", "bert", "big_bird", "roberta", "longformer"])
+@pytest.mark.parametrize("family", ["t5", "bert", "big_bird", "roberta", "longformer", *ENCODERS])
 def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints, family) -> None:
     re = estimator(checkpoints, family)
     scores = re.scores(PAIRS)

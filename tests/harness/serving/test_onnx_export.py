@@ -2,21 +2,25 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import RobertaConfig, RobertaModel
+from transformers import AutoConfig, RobertaConfig, RobertaModel
 
+from common.backends import chosen
 from common.errors import ArtifactError, UserError
 from common.records import Passage
+from common.sealed_json import unsealed, write_sealed
+from harness.runtime.provenance import computed_in
 from harness.serving.onnx_export import export_onnx
 from models.cross_encoder import RelevanceEstimator, load_scorer
 from models.dmqr import word_selector, word_tokenizer
 from models.drrag import triple_tokenizer
 from models.drrag.triple_classifier import TripleClassifier
+from models.onnx_network import INT8
 from models.rerag.model import ReRagModel
 from models.serving_manifest import write_manifest
 from tests.helpers.tiny_runs import run_card
@@ -81,11 +85,21 @@ def of_words_in_one_segment(model: Path, serving: Path) -> Callable[[], tuple[An
     return of_words(folder, serving)
 
 
+@pytest.fixture(autouse=True)
+def _torch_computes() -> Iterator[None]:
+    yield
+    with chosen("torch"):
+        pass
+
+
 @pytest.mark.whole_run
 @pytest.mark.parametrize(
     ("save", "model", "shape"),
     [
         (of_triples, "bert", ["P"]),
+        (of_triples, "mpnet", ["P"]),
+        (of_pairs, "modernbert", ["P"]),
+        (of_words, "deberta-v2", ["P", "T", 2]),
         (of_pairs, "bert", ["P"]),
         (of_pairs, "big_bird", ["P"]),
         (of_words, "bert", ["P", "T", 2]),
@@ -117,10 +131,53 @@ def test_onnx_answers_as_the_folder_it_comes_from(
     largest = float(scores.detach().abs().max())
     assert float(scores.detach().std()) > 10 * model_tolerance(largest)  # it tells texts apart
     torch.testing.assert_close(torch.from_numpy(log_odds), scores.detach(), rtol=0, atol=model_tolerance(largest))
+    with chosen("onnx"):
+        _, again = expected()
+    torch.testing.assert_close(again, torch.from_numpy(log_odds), rtol=0, atol=model_tolerance(largest))
     _, found = run_card(out, monkeypatch)  # its snippet
     sizes = {"P": 1, "T": found["batch"]["input_ids"].shape[1]}
     assert found["log_odds"].shape == tuple(sizes.get(each, each) for each in shape)
     assert sorted(found["batch"]) == sorted(given)
+
+
+@pytest.mark.whole_run
+def test_int8_scores_nearly_as_fp32_in_two_files_of_which_one_is_for_this_processor(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+    serving, out = tmp_path / "serving", tmp_path / "onnx"
+    expected = of_pairs(checkpoints["bert"], serving)
+    _, scores = expected()
+    with (
+        pytest.raises(ArtifactError, match=r"holds no export. Type python infer.py export .*--out .*/onnx"),
+        chosen("onnx"),
+    ):
+        expected()
+    export_onnx(serving, out, int8=True)
+    files = [each.relative_to(out).as_posix() for each in sorted(out.rglob("*.onnx"))]
+    assert files == [*INT8.values()]
+    assert AutoConfig.from_pretrained(out).num_labels == 1
+    assert json.loads((out / "serving.json").read_text())["outputs"] == {"logits": ["P", 1]}
+    _, found = run_card(out, monkeypatch)
+    assert found["logits"].shape == (1, 1)
+    for flags, file in (({"avx512_vnni": True}, files[0]), ({"avx2": True}, files[1]), ({}, files[1])):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda flags=flags: flags)
+        with chosen("onnx"):
+            _, quantized = expected()
+            served = load_scorer(serving, "cpu")
+        told = capsys.readouterr().err
+        assert told.count(f"{out / file}: computed by ONNX Runtime, for ") == 1
+        assert computed_in(served) == f"{Path(file).name} by ONNX Runtime"
+        apart = (quantized - scores).abs().max()
+        assert 0 < apart < scores.detach().std()
+    manifest = serving / "serving.json"  # as another training writes another one
+    write_sealed(manifest, {**unsealed(manifest, json.loads(manifest.read_text()), ""), "commit": "another"})
+    with pytest.raises(ArtifactError, match="was not exported from"), chosen("onnx"):
+        expected()
+    with chosen("onnx"):
+        pass
+    assert "warning: --backend onnx computes nothing" in capsys.readouterr().err
 
 
 @pytest.mark.whole_run

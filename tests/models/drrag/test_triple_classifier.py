@@ -25,9 +25,10 @@ from models.cross_encoder import RelevanceEstimator
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
 from models.length_batching import fair_shares, length_batches
-from models.pair_export import pair_tokenizer
+from models.pair_export import output_layer, pair_tokenizer
 from models.pretrained import MINILM, resolve
 from models.serving_manifest import write_manifest
+from tests.conftest import ENCODERS
 from tests.helpers.rerag_world import HAMLET, LONDON
 from tests.helpers.tolerances import assert_gradients_close, decide, fp32_tolerance, model_close, model_tolerance
 
@@ -91,7 +92,7 @@ def test_converted_minilm_has_the_hidden_states_of_minilm() -> None:
 
 
 FAMILY = ("family", "attention")
-AUTO = [*((family, "auto") for family in ("bert", "roberta", "longformer")), ("bert", "block_sparse")]
+AUTO = [*((family, "auto") for family in ("bert", "roberta", "longformer", *ENCODERS)), ("bert", "block_sparse")]
 
 
 @pytest.mark.parametrize(FAMILY, [("big_bird", "auto"), *AUTO])
@@ -195,7 +196,7 @@ def exported_classifier(start: Path, folder: Path, attention: str = "auto") -> T
     classifier = TripleClassifier.build(str(start), 96, attention).eval()
     decide(classifier.network, 5)  # initial weights tell texts apart by some 1e-3 nats only
     with torch.no_grad():
-        classifier.network.classifier.out_proj.bias += torch.tensor([0.2, -0.1])
+        output_layer(classifier.network)[1].bias += torch.tensor([0.2, -0.1])
     classifier.save(folder)
     write_manifest(folder, "triple_classifier", TEXT_FORMAT, 96, attention=attention, threshold=0.5)
     return classifier
@@ -257,7 +258,7 @@ def test_training_goes_on_from_an_exported_classifier(checkpoints, tmp_path) -> 
     assert scores(again) == pytest.approx(ours, abs=TOLERANCE_NATS)
 
 
-@pytest.mark.parametrize("family", ["bert", "big_bird", "roberta", "longformer"])
+@pytest.mark.parametrize("family", ["bert", "big_bird", "roberta", "longformer", *ENCODERS])
 @pytest.mark.parametrize("labels", [1, 2])
 def test_an_encoder_only_estimator_scores_the_same_in_other_tools(checkpoints, tmp_path, family, labels) -> None:
     start = checkpoints[family]
@@ -330,6 +331,7 @@ FAMILIES = {
     "WordPiece": word_piece,
     "SentencePiece, BigBird's class": partial(sentence_piece, "BigBirdTokenizer"),
     "SentencePiece, XLM-RoBERTa's class": partial(sentence_piece, "XLMRobertaTokenizer"),
+    "SentencePiece, DeBERTa's class": partial(sentence_piece, "DebertaV2Tokenizer"),
     "SentencePiece, mark at the text's start only": partial(sentence_piece, "first"),
     "byte-level BPE": partial(byte_level, False),
     "byte-level BPE with a prefix space": partial(byte_level, True),

@@ -19,6 +19,8 @@ from models.token_sampling import TokenSampling
 from tests.helpers.causal_parts import LABEL_WORDS, PASSAGES, QUESTIONS, ROWS, alone, pair
 from tests.helpers.tiny_lm import VALUES
 from tests.helpers.tolerances import assert_gradients_close, model_close
+from trainers.rerag import ReRagTrainer
+from trainers.rerag_options import Loss, Text
 
 
 @pytest.fixture(scope="module", params=["chat", "plain", "sliding"])
@@ -91,6 +93,48 @@ def test_a_packed_prompt_has_a_line_for_each_passage_and_they_share_the_room(cha
         read = tokenizer.decode(cut)
         assert "lima: opal\nopal opal" in read  # what fits is not cut
         assert abs(read.count("opal") - 1 - read.count("jade")) <= 1
+
+
+QWEN3_BEFORE = (
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+)
+QWEN3_BEHIND = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+QWEN3_TASK = "Given a web search query, retrieve relevant passages that answer the query"
+
+
+@pytest.fixture
+def yes_no_lm(chat_lm, tmp_path) -> Path:
+    """A causal LM with the two words of Qwen3-Reranker in its vocabulary."""
+    tokenizer, network = AutoTokenizer.from_pretrained(chat_lm), AutoModelForCausalLM.from_pretrained(chat_lm)
+    tokenizer.add_tokens(["yes", "no"])
+    network.resize_token_embeddings(len(tokenizer))
+    for each in (tokenizer, network):
+        each.save_pretrained(tmp_path / "lm")
+    return tmp_path / "lm"
+
+
+def test_qwen3_rerankers_prompt_is_that_of_its_card(yes_no_lm, tmp_path) -> None:
+    module = ReRagTrainer(str(yes_no_lm), None, text=Text("qwen3_reranker"), loss=Loss(label_weight=1), max_tokens=320)
+    estimator, tokenizer = module.load().eval().estimator, AutoTokenizer.from_pretrained(yes_no_lm)
+    before, behind = tokenizer.encode(QWEN3_BEFORE), tokenizer.encode(QWEN3_BEHIND)
+    rows = [
+        ("Which stone ?", Passage.of("", text)) for text in ("The stone of lima is opal .", "3 opal .", "opal " * 500)
+    ]
+    for question, passage in rows:
+        text = f"<Instruct>: {QWEN3_TASK}\n<Query>: {question}\n<Document>: {passage.text.strip()}"
+        room = 320 - len(before) - len(behind)
+        expected = [*before, *tokenizer(text, truncation=True, max_length=room)["input_ids"], *behind]
+        (ids,) = estimator.encode([(question, [passage])])
+        assert ids == expected
+        logits = estimator.network(input_ids=torch.tensor([ids])).logits[0, -1].detach()
+        yes, no = tokenizer.convert_tokens_to_ids(["yes", "no"])
+        assert estimator.scores([(question, passage)])[0] == model_close(float(logits[yes] - logits[no]))
+    (short,) = estimator.encode([("stone " * 500, [rows[0][1]])])
+    assert len(short) <= 320
+    assert "\n<Document>: The stone" in tokenizer.decode(short)
+    module.model().save(tmp_path / "serving")
+    assert load_scorer(tmp_path / "serving").scores(rows) == model_close(estimator.scores(rows))
 
 
 def test_labels_are_what_is_said_with_its_end(reader) -> None:
