@@ -95,12 +95,12 @@ def hub_datasets(sources: Sequence[DataFile]) -> list[str]:
 def validation_results(metrics: Mapping[str, float], sources: Sequence[DataFile]) -> list[EvalResult]:
     """The model-index of a reranker: its metrics on validation; those that are no finite number are left out."""
     files = ", ".join(dict.fromkeys(without_place(source.path) for source in sources)) or "unnamed"
-    named = {
-        "task_type": "text-ranking", "dataset_type": (hub_datasets(sources) or ["own"])[0], "dataset_name": files,
-        "dataset_split": "validation",
-    }  # fmt: skip
-    found = [(name, value) for name, value in metrics.items() if isfinite(value)]
-    return [EvalResult(metric_type=name, metric_value=round(value, 6), **named) for name, value in found]
+    data_set = (hub_datasets(sources) or ["own"])[0]
+    return [
+        EvalResult("text-ranking", data_set, files, name, round(value, 6), dataset_split="validation")
+        for name, value in metrics.items()
+        if isfinite(value)
+    ]
 
 
 def model_card(
@@ -137,13 +137,14 @@ def model_card(
     if len(licenses) == 1:  # else a list, which the hub allows and its class does not say
         (licenses,) = licenses
     made_of = [origins[name].base_models if is_local(model) else (model,) for name, model in models.items()]
+    index: dict[str, Any] = {"model_name": name, "eval_results": list(results)} if results else {}
     data = ModelCardData(
         license=card.license or licenses or None,
         library_name=library,
         language=card.language or sorted({source.language for source in sources if source.language}) or None,
         base_model=[*dict.fromkeys(base for bases in made_of for base in bases)] or None,
         datasets=hub_datasets(sources) or None,
-        **({"model_name": name, "eval_results": list(results)} if results else {}),
+        **index,
     )
     local = {name: markdown_code(without_place(model) if is_local(model) else model) for name, model in models.items()}
     read = provenance.get("data", {}).items()
