@@ -145,8 +145,8 @@ def read_run(run: str, lines: Cells) -> tuple[dict[str, dict[str, float]], list[
         own[clean(document)] = order
     ranked = {query: {one: -own[one][0] for one in sorted(own, key=own.__getitem__)} for query, own in found.items()}
     tied = sum(len({*own.values()}) < len(own) for own in ranked.values())
-    by_rank = ((own, sorted(own, key=lambda one, own=own: own[one][1])) for own in found.values())
-    other = sum([*each] != order for each, (_, order) in zip(ranked.values(), by_rank, strict=True))
+    ranks = ([found[query][document][1] for document in own] for query, own in ranked.items())
+    other = sum(each != sorted(each) for each in ranks)
     told = {"equal scores, of which the rank decides": tied, "ranks that contradict the scores, which decide": other}
     return ranked, [f"{count:,} queries have {what}" for what, count in told.items() if count]
 

@@ -5,6 +5,7 @@ By title or by the corpus's own id.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from common.errors import DataError, UserError
 from common.records import Passage, Question, clean, nfkc
@@ -36,7 +37,7 @@ def with_gold_in_index(
         UserError: If nothing that has an index is searched.
         DataError: If gold passages may be missed, and none that the questions name by ids is there.
     """
-    searched = next(iter(indexes_of(searching)), searching)
+    searched: Any = next(iter(indexes_of(searching)), searching)
     if not hasattr(searched, "stored"):
         raise UserError(
             "--gold index looks gold passages up in the system's index, and it searches none. Type --gold file."

@@ -41,8 +41,8 @@ def trec_scores(
     if all(float(grade).is_integer() for each in qrels.values() for grade in each.values()):
         whole = {place: {id_: int(grade) for id_, grade in each.items()} for place, each in qrels.items()}
         run = {place: each for place in whole if (each := ranking(answers[int(place)], documents))}
-        for each in ir_measures.iter_calc([*map(ir_measures.parse_measure, names)], whole, run):
-            scores[str(each.measure)][int(each.query_id)] = each.value
+        for found in ir_measures.iter_calc([*map(ir_measures.parse_measure, names)], whole, run):
+            scores[str(found.measure)][int(found.query_id)] = found.value
     return scores
 
 
