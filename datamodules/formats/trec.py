@@ -145,8 +145,8 @@ def read_run(run: str, lines: Cells) -> tuple[dict[str, dict[str, float]], list[
         own[clean(document)] = order
     ranked = {query: {one: -own[one][0] for one in sorted(own, key=own.__getitem__)} for query, own in found.items()}
     tied = sum(len({*own.values()}) < len(own) for own in ranked.values())
-    ranks = ({one: rank for one, (_, rank) in own.items()} for own in found.values())
-    other = sum([*each] != sorted(own, key=own.__getitem__) for each, own in zip(ranked.values(), ranks, strict=True))
+    ranks = ([found[query][document][1] for document in own] for query, own in ranked.items())
+    other = sum(each != sorted(each) for each in ranks)
     told = {"equal scores, of which the rank decides": tied, "ranks that contradict the scores, which decide": other}
     return ranked, [f"{count:,} queries have {what}" for what, count in told.items() if count]
 

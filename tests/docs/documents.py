@@ -172,7 +172,8 @@ def parse(program: str, arguments: list[str]) -> None:
         assert not code, f"{program} refuses {each}"
         used |= getattr(parser_of(program), "used_roots", set())
         if parsed is not None and program == "infer" and "evaluate" in parsed:
-            evaluated.append(parsed.evaluate)
+            assert (parsed.evaluate.system is None) != (parsed.evaluate.run is None), f"one of both: {each}"
+            evaluated += [parsed.evaluate] if parsed.evaluate.run is None else []
         if parsed is not None and program == "infer" and "ask" in parsed and parsed.ask.questions is None:
             assert parsed.ask.system.init_args.get("retriever", "own") is not None, f"nothing to search: {each}"
     # a study of one of the systems has the given options --study.*

@@ -47,9 +47,9 @@ def parameters(*callables: Callable[..., object]) -> set[str]:
 
 OPTIONS = {"model": classes("trainers", RunModule), "data": classes("datamodules", StepData)}
 OPTIONS["selection"] = {SelectionOptions}
-OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks
+OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks, and of evaluate alone
     *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping", "card"),
-    *("nproc-per-node", "max-restarts", "help", "version", "system", *ROOTS),
+    *("nproc-per-node", "max-restarts", "help", "version", "system", "run", *ROOTS),
 }
 ids = {"ids": lambda page: str(page.relative_to(ROOT))}
 
