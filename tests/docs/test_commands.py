@@ -23,7 +23,7 @@ RUNS = [  # arguments of each script, and how many commands it then runs
     ("quickstart.sh", ["msrag"], 7),
     ("quickstart.sh", ["hiqa"], 11),
     ("quickstart.sh", ["all"], 44),
-    ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 25),
+    ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 20),
     ("rerag_presets.sh", ["0", "paper released ours ours_unlabelled"], 16),
     ("reproduce_lm/drrag-classifier.sh", [], 20),
     ("reproduce_lm/lm-estimator.sh", [], 5),
