@@ -12,7 +12,7 @@ from trainers.rerag import ReRagTrainer
 
 TRAIN = ROOT / "configs/train"
 RE_RAG_CAUSAL = TRAIN / "overlays/rerag_nq_qwen_4b.yaml"
-NO_TABLE = ("dmqr_", "packed_", "reranker_", "drrag_modernbert", "drrag_mined", RE_RAG_CAUSAL.stem)  # of no paper's table
+NO_TABLE = ("dmqr_", "packed_", "reranker_", "drrag_m", RE_RAG_CAUSAL.stem)  # of no paper's table
 PAPERS = [["--config", str(TRAIN / f"{name}.yaml")] for name in ("rerag_nq", "rerag_nq_baseline")]
 PAPERS += [run for each in OVERLAYS if not each.stem.startswith(NO_TABLE) for run in runs_of(each)]
 
